@@ -1,0 +1,823 @@
+"""From the text of a unit to its IR, on any text, without ever raising.
+
+The stdlib `ast` reads the text; its tree is lowered to the nodes of `ir.py` and dropped at once: no tree leaves this
+file. Text that `ast` refuses is read by indentation: the cut of `units.py` is applied again inside it, statement by
+statement, clause by clause, and what still cannot be read becomes an `ir.Hole` that names the words in it.
+
+A text may be indented as a whole (a class's member stands in its file with its indentation): it starts at the start of
+its first line, and all positions count from there.
+"""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import re
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from . import ir
+from .ir import pack
+from .text import line_starts, utf8_columns
+from .units import Region, clauses, mask, statements
+
+# `a + b + c ...` and `elif` chains nest once per link and everything behind recurses over them, a few frames per link,
+# under Python's limit of 1,000 frames. The longest written by hand in 1.5 million lines is well below.
+MAX_CHAIN = 120
+
+# Characters of text whose reading is remembered, per generation (there are two): about 0.8 MB of IR per 1,000 lines.
+MEMO_CHARACTERS = 1_500_000
+
+_FILE = "<gradline>"  # the name of the text in warnings
+warnings.filterwarnings("ignore", module=re.escape(_FILE) + r"\Z")  # of invalid escapes and the like: not our business
+
+_LEAD = re.compile(r"\s*")
+_BLANKS = (" ", "\t", "\f")
+
+Lines = list[Any]  # [the text, offset of line 1, offset of line 2, ...]: ast counts lines from 1
+
+
+class Reading(NamedTuple):
+    """What a text says; `broken` if any of it was not Python."""
+
+    body: ir.Body
+    broken: bool
+
+
+# ---------------------------------------------------------------- memo
+
+
+class _Memo:
+    """The latest readings by text: two generations, so that what is asked again survives. Bounded by characters."""
+
+    def __init__(self) -> None:
+        self.young: dict[str, Reading] = {}
+        self.old: dict[str, Reading] = {}
+        self.size = 0
+
+    def get(self, text: str) -> Reading:
+        found = self.young.get(text)
+        if found is None:
+            found = self.old.get(text) or _read(text)
+            if self.size > MEMO_CHARACTERS:
+                self.old, self.young, self.size = self.young, {}, 0
+            self.young[text] = found
+            self.size += len(text)
+        return found
+
+    def clear(self) -> None:
+        self.young, self.old, self.size = {}, {}, 0
+
+
+_memo = _Memo()
+
+
+def forget() -> None:
+    """Drop every remembered reading (for measurements, and when memory is short)."""
+    _memo.clear()
+
+
+def reading(text: str) -> Reading:
+    """The statements of a unit's text and whether it is broken; positions count from its start. Never raises."""
+    return _memo.get(text)
+
+
+def read(text: str) -> ir.Body:
+    """The statements of a unit's text, positions from its start; what is not Python is a `Hole`. Never raises."""
+    return _memo.get(text).body
+
+
+def skeleton(text: str, regions: tuple[Region, ...]) -> Reading:
+    """A class or long block whose bodies are units of their own: the statement, with a `Part` for each child.
+
+    `regions` are the bodies, in order, as offsets into `text`. Never raises; an unreadable header is kept as a
+    statement of its kind with holes in it.
+    """
+    pieces: list[str] = []
+    parts: dict[int, ir.Body] = {}
+    at = 0
+    for region in regions:
+        # The body becomes spaces and, as its last character, one statement: the ends of all nodes come out right
+        start = region.start + len(_LEAD.match(text, region.start, region.end - 1)[0])  # type: ignore[index]
+        pieces.append(text[at:start])
+        pieces.append(" " * (region.end - start - 1) + "0")
+        at = region.end
+        parts[region.end - 1] = tuple(
+            [ir.Part(pack(start, end), region.first + k) for k, (start, end) in enumerate(region.spans)]
+        )
+    pieces.append(text[at:])
+    bare = "".join(pieces)
+    body, broken = _read(bare)
+    return Reading(tuple([_with_parts(statement, parts) for statement in body]), broken)
+
+
+def _with_parts(statement: Any, parts: dict[int, ir.Body]) -> Any:
+    changed: dict[str, Any] = {}
+    for field in ("body", "orelse", "final"):
+        inner = getattr(statement, field, None)
+        if not inner or not isinstance(inner, tuple):
+            continue
+        last = inner[-1]
+        kind = type(last)
+        if kind is ir.ExprStmt and (found := parts.get(last.at >> 32)) is not None:
+            changed[field] = inner[:-1] + found
+        elif field == "orelse" and kind is ir.If:
+            changed[field] = (*inner[:-1], _with_parts(last, parts))
+    if type(statement) is ir.Try:
+        changed["handlers"] = tuple([_with_parts(handler, parts) for handler in statement.handlers])
+    return statement._replace(**changed) if changed else statement
+
+
+# ---------------------------------------------------------------- reading whole text
+
+
+def _parse(text: str) -> ast.Module:
+    """The tree of `text`; raises whatever `compile` raises."""
+    try:
+        return compile(text, _FILE, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+    except SyntaxError:
+        # Under `-W error` a warning comes as a SyntaxError
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return compile(text, _FILE, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+
+
+def _strict(text: str, base: int = 0) -> ir.Body:
+    """The statements of `text`, which stands at `base` in its unit; raises whatever parser or lowering raise."""
+    if text[:1] in _BLANKS and _indentation(text):
+        tree = _parse("if 1:\n" + text).body[0].body  # type: ignore[attr-defined]
+        starts: Lines = [text, 0]  # the line of the `if`
+    else:
+        tree = _parse(text).body
+        starts = [text]
+    if base:
+        starts += [start + base for start in line_starts(text)]
+    else:
+        starts += line_starts(text)
+    if not text.isascii():
+        _columns_to_characters(tree, text, starts, base)
+    if base:
+        starts[0] = _Based(text, base)
+    return _body(tree, starts)
+
+
+class _Based:
+    """A text that stands at `base` in its unit: what lowering asks of a text, by offsets into the unit."""
+
+    def __init__(self, text: str, base: int) -> None:
+        self.text = text
+        self.base = base
+
+    def __getitem__(self, part: slice) -> str:
+        return self.text[part.start - self.base : part.stop - self.base]
+
+    def find(self, word: str, start: int, end: int) -> int:
+        found = self.text.find(word, start - self.base, end - self.base)
+        return found if found < 0 else found + self.base
+
+
+def _columns_to_characters(body: list[ast.stmt], text: str, starts: Lines, base: int) -> None:
+    """ast counts the bytes of UTF-8: put code points in their place on the lines where that differs."""
+    columns: dict[int, list[int]] = {}
+    for line in range(1, len(starts)):
+        end = starts[line + 1] - base if line + 1 < len(starts) else len(text)
+        part = text[starts[line] - base : end]
+        if not part.isascii():
+            columns[line] = utf8_columns(part)
+    for statement in body:
+        for node in ast.walk(statement):
+            line = getattr(node, "lineno", None)
+            if line is None:
+                continue
+            if (table := columns.get(line)) is not None:
+                node.col_offset = table[min(node.col_offset, len(table) - 1)]  # type: ignore[attr-defined]
+            if (table := columns.get(node.end_lineno)) is not None:  # type: ignore[attr-defined]
+                node.end_col_offset = table[min(node.end_col_offset, len(table) - 1)]  # type: ignore[attr-defined]
+
+
+def _indentation(text: str) -> str:
+    """The indentation of the first line; a form feed starts the count again."""
+    return text[: len(text) - len(text.lstrip(" \t\f"))].rpartition("\f")[2]
+
+
+def _read(text: str) -> Reading:
+    try:
+        return Reading(_strict(text), False)
+    except Exception:  # SyntaxError, ValueError, RecursionError, MemoryError, ...: reading never raises
+        pass
+    try:
+        masked = mask(text, closed=True)
+        return Reading(tuple(_Recovery(text, masked).body(0, len(text))), True)
+    except Exception:  # nested deeper than the stack
+        return Reading((ir.Hole(pack(0, len(text)), words(text)),), True)
+
+
+# ---------------------------------------------------------------- reading broken text
+
+_WORD = re.compile(r"[^\W\d]\w*")
+_HEAD = re.compile(r"[ \t\f]*(?:async[ \t]+)?(\w+)")
+_NAME = re.compile(r"[ \t\f]*(?:async[ \t]+)?(?:def|class)[ \t]+([^\W\d]\w*)")
+_COMPOUND = frozenset(["def", "class", "if", "for", "while", "with", "try"])
+_CLAUSES = frozenset(["elif", "else", "except", "finally"])
+
+
+def words(text: str) -> tuple[str, ...]:
+    """The identifiers in a text, each once, in order; those in strings too, as a broken f-string hides names."""
+    found = dict.fromkeys(_WORD.findall(text))
+    return tuple([word for word in found if not keyword.iskeyword(word)])
+
+
+class _Recovery:
+    """The reading of one broken text by indentation."""
+
+    def __init__(self, text: str, masked: str) -> None:
+        self.text = text
+        self.masked = masked
+
+    def hole(self, start: int, end: int) -> ir.Hole:
+        kept = self.masked[start:end]
+        start += len(kept) - len(kept.lstrip())
+        end -= len(kept) - len(kept.rstrip())
+        return ir.Hole(pack(start, max(start, end)), words(self.text[start:end]))
+
+    def body(self, start: int, end: int, joined: bool = True) -> list[Any]:
+        """The statements of a body at the indentation of its first line. `start` is the start of a line."""
+        found: list[Any] = []
+        for piece in statements(self.masked, start, end, self.indent(start, end), joined):
+            try:
+                found += _strict(self.text[piece.start : piece.end], piece.start)
+            except Exception:
+                found += self.piece(piece.start, piece.end, joined)
+        return found
+
+    def indent(self, start: int, end: int) -> str:
+        """The indentation of the first line that holds code."""
+        kept = self.masked[start:end].lstrip()
+        first = self.masked.rfind("\n", start, end - len(kept)) + 1 if kept else start
+        return _indentation(self.masked[max(first, start) : end])
+
+    def piece(self, start: int, end: int, joined: bool) -> list[Any]:
+        """One broken statement."""
+        indent = self.indent(start, end)
+        if joined:
+            apart = statements(self.masked, start, end, indent, False)
+            if len(apart) > 1:
+                whole = self.compound(start, end, indent)
+                return whole if whole is not None else self.body(start, end, False)
+        whole = self.compound(start, end, indent)
+        if whole is not None:
+            return whole
+        line = self.masked.find("\n", start, end)
+        if line < 0 or not self.orphan(start):
+            return [self.hole(start, end)]
+        return [self.hole(start, line), *self.body(line + 1, end)]
+
+    def orphan(self, start: int) -> bool:
+        """Whether a clause or statement with a body begins here, whose body is worth reading alone."""
+        head = _HEAD.match(self.masked, start)
+        return head is not None and (head[1] in _CLAUSES or head[1] in _COMPOUND)
+
+    def compound(self, start: int, end: int, indent: str) -> list[Any] | None:
+        """A statement with bodies: its headers read alone, or as holes, and its bodies again. None if it is none."""
+        found = clauses(self.masked, start, end, indent, broken=True)
+        if not found or not any(clause.body < clause.end for clause in found):
+            return None
+        head = _HEAD.match(self.masked, found[0].start)
+        if head is None or head[1] not in _COMPOUND:
+            return None
+        before = self.body(start, found[0].start, False) if found[0].start > start else []
+        bodies = [self.body(clause.body, clause.end) if clause.body < clause.end else [] for clause in found]
+        bare: list[str] = []
+        parts: dict[int, ir.Body] = {}
+        at = start
+        for clause, body in zip(found, bodies, strict=True):
+            if clause.body < clause.end:
+                body_start = clause.body + len(_LEAD.match(self.text, clause.body, clause.end - 1)[0])  # type: ignore[index]
+                bare.append(self.text[at:body_start] + " " * (clause.end - body_start - 1) + "0")
+                at = clause.end
+                parts[clause.end - 1] = tuple(body)
+        bare.append(self.text[at:end])
+        try:
+            read = _strict("".join(bare), start)
+            return [_with_parts(statement, parts) for statement in read]
+        except Exception:
+            pass
+        decorators = [s.value if type(s) is ir.ExprStmt else s for s in before if type(s) in (ir.ExprStmt, ir.Hole)]
+        return self.patched(head[1], found, bodies, tuple(decorators), end)
+
+    def patched(self, kind: str, found: list[Any], bodies: list[list[Any]], decorators: Any, end: int) -> list[Any]:
+        """The statement that these clauses were going to be, with a hole for what its headers say."""
+        first = found[0]
+        hole = self.hole(first.start, first.body)
+        body = tuple(bodies[0])
+        at = pack(hole.at >> 32, end)
+        is_async = self.masked[hole.at >> 32 :].startswith("async")
+        if kind in ("def", "class"):
+            named = _NAME.match(self.masked, first.start)
+            if named is None:
+                return [hole, *body]
+            name, name_at = named[1], pack(*named.span(1))
+            if kind == "class":
+                return [ir.Class(at, name, name_at, (hole,), (), body, decorators)]
+            params = (ir.Param(hole.at, "args", "*", None, None), ir.Param(hole.at, "kwargs", "**", None, None))
+            is_generator = self.masked.find("yield", first.body, end) >= 0
+            return [ir.Def(at, name, name_at, params, (hole, *body), decorators, None, is_async, is_generator)]
+        rest: tuple[Any, ...] = ()
+        handlers: list[ir.Handler] = []
+        final: tuple[Any, ...] = ()
+        for clause, inner in zip(reversed(found[1:]), reversed(bodies[1:]), strict=True):
+            word = _HEAD.match(self.masked, clause.start)[1]  # type: ignore[index]
+            here = self.hole(clause.start, clause.body)
+            span = pack(here.at >> 32, end)
+            if word == "elif":
+                rest = (ir.If(span, here, tuple(inner), rest),)
+            elif word == "else":
+                rest = tuple(inner)
+            elif word == "except":
+                handlers.insert(0, ir.Handler(span, here, None, tuple(inner)))
+            else:
+                final = tuple(inner)
+        if kind == "if":
+            return [ir.If(at, hole, body, rest)]
+        if kind == "while":
+            return [ir.While(at, hole, body, rest)]
+        if kind == "for":
+            return [ir.For(at, hole, hole, body, rest, is_async)]
+        if kind == "with":
+            return [ir.With(at, ((hole, None),), body, is_async)]
+        return [ir.Try(at, body, tuple(handlers), rest, final)]
+
+
+# ---------------------------------------------------------------- lowering
+# One function per node type, in a table by type; `s` is `Lines`. `tuple.__new__` makes a NamedTuple at half the price
+# of calling its class.
+
+_new: Callable[..., Any] = tuple.__new__
+
+
+def _body(body: list[Any], s: Lines) -> ir.Body:
+    table = _STATEMENT
+    return tuple([table[type(n)](n, s) for n in body])
+
+
+def _all(nodes: list[Any], s: Lines) -> tuple[Any, ...]:
+    table = _EXPRESSION
+    return tuple([table[type(n)](n, s) for n in nodes])
+
+
+def _maybe(n: Any, s: Lines) -> Any:
+    return None if n is None else _EXPRESSION[type(n)](n, s)
+
+
+def _at(n: Any, s: Lines) -> int:
+    return (s[n.lineno] + n.col_offset) << 32 | (s[n.end_lineno] + n.end_col_offset)
+
+
+def _hole(n: Any, s: Lines) -> Any:
+    at = _at(n, s)
+    return ir.Hole(at, words(s[0][at >> 32 : at & 0xFFFFFFFF]))
+
+
+def _constant(n: Any, s: Lines) -> Any:
+    return _new(ir.Const, ((s[n.lineno] + n.col_offset) << 32 | (s[n.end_lineno] + n.end_col_offset), n.value))
+
+
+def _name(n: Any, s: Lines) -> Any:
+    return _new(ir.Name, ((s[n.lineno] + n.col_offset) << 32 | (s[n.end_lineno] + n.end_col_offset), n.id))
+
+
+def _attribute(n: Any, s: Lines) -> Any:
+    v = n.value
+    return _new(
+        ir.Attr,
+        (
+            (s[n.lineno] + n.col_offset) << 32 | (s[n.end_lineno] + n.end_col_offset),
+            _EXPRESSION[type(v)](v, s),
+            n.attr,
+        ),
+    )
+
+
+def _subscript(n: Any, s: Lines) -> Any:
+    v, i = n.value, n.slice
+    return _new(
+        ir.Sub,
+        (
+            (s[n.lineno] + n.col_offset) << 32 | (s[n.end_lineno] + n.end_col_offset),
+            _EXPRESSION[type(v)](v, s),
+            _EXPRESSION[type(i)](i, s),
+        ),
+    )
+
+
+def _slice(n: Any, s: Lines) -> Any:
+    return ir.Slice(_at(n, s), _maybe(n.lower, s), _maybe(n.upper, s), _maybe(n.step, s))
+
+
+def _call(n: Any, s: Lines) -> Any:
+    table = _EXPRESSION
+    f, args, keywords = n.func, n.args, n.keywords
+    return _new(
+        ir.Call,
+        (
+            (s[n.lineno] + n.col_offset) << 32 | (s[n.end_lineno] + n.end_col_offset),
+            table[type(f)](f, s),
+            tuple([table[type(a)](a, s) for a in args]) if args else (),
+            tuple([(k.arg, table[type(k.value)](k.value, s)) for k in keywords]) if keywords else (),
+        ),
+    )
+
+
+def _starred(n: Any, s: Lines) -> Any:
+    return ir.Star(_at(n, s), _EXPRESSION[type(n.value)](n.value, s))
+
+
+_OPERATOR = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+    ast.MatMult: "@", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>",
+    ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not", ast.And: "and", ast.Or: "or",
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Is: "is",
+    ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
+}  # fmt: skip
+
+
+def _binary(n: Any, s: Lines) -> Any:
+    left = n.left
+    if type(left) is not ast.BinOp:
+        right = n.right
+        return _new(
+            ir.Bin,
+            (
+                (s[n.lineno] + n.col_offset) << 32 | (s[n.end_lineno] + n.end_col_offset),
+                _OPERATOR[type(n.op)],
+                _EXPRESSION[type(left)](left, s),
+                _EXPRESSION[type(right)](right, s),
+            ),
+        )
+    chain = [n]  # down the left side without recursion: `a + b + c + ...` may be thousands long
+    while type(left) is ast.BinOp:
+        chain.append(left)
+        left = left.left
+    if len(chain) > MAX_CHAIN:
+        return _hole(n, s)
+    found = _EXPRESSION[type(left)](left, s)
+    for n in reversed(chain):
+        found = ir.Bin(_at(n, s), _OPERATOR[type(n.op)], found, _EXPRESSION[type(n.right)](n.right, s))
+    return found
+
+
+def _unary(n: Any, s: Lines) -> Any:
+    return ir.Unary(_at(n, s), _OPERATOR[type(n.op)], _EXPRESSION[type(n.operand)](n.operand, s))
+
+
+def _boolean(n: Any, s: Lines) -> Any:
+    return ir.Bool(_at(n, s), _OPERATOR[type(n.op)], _all(n.values, s))
+
+
+def _compare(n: Any, s: Lines) -> Any:
+    ops = tuple([_OPERATOR[type(op)] for op in n.ops])
+    return ir.Compare(_at(n, s), _EXPRESSION[type(n.left)](n.left, s), ops, _all(n.comparators, s))
+
+
+def _conditional(n: Any, s: Lines) -> Any:
+    return ir.IfExp(_at(n, s), *_all([n.test, n.body, n.orelse], s))
+
+
+def _tuple(n: Any, s: Lines) -> Any:
+    return _new(ir.Tuple, (_at(n, s), _all(n.elts, s)))
+
+
+def _list(n: Any, s: Lines) -> Any:
+    return _new(ir.List, (_at(n, s), _all(n.elts, s)))
+
+
+def _set(n: Any, s: Lines) -> Any:
+    return _new(ir.Set, (_at(n, s), _all(n.elts, s)))
+
+
+def _dict(n: Any, s: Lines) -> Any:
+    return ir.Dict(_at(n, s), tuple([_maybe(key, s) for key in n.keys]), _all(n.values, s))
+
+
+def _comprehension(kind: str) -> Callable[[Any, Lines], Any]:
+    def lower(n: Any, s: Lines) -> Any:
+        generators = tuple(
+            [ir.Generator(*_all([g.target, g.iter], s), _all(g.ifs, s), bool(g.is_async)) for g in n.generators]
+        )
+        if kind == "dict":
+            return ir.Comp(_at(n, s), kind, *_all([n.key, n.value], s), generators)
+        return ir.Comp(_at(n, s), kind, None, _EXPRESSION[type(n.elt)](n.elt, s), generators)
+
+    return lower
+
+
+def _parameters(n: ast.arguments, s: Lines) -> tuple[ir.Param, ...]:
+    found: list[ir.Param] = []
+    missing = len(n.posonlyargs) + len(n.args) - len(n.defaults)
+    defaults = [None] * missing + [_EXPRESSION[type(d)](d, s) for d in n.defaults]
+    for arg, default in zip(n.posonlyargs, defaults, strict=False):
+        found.append(_parameter(arg, "pos", default, s))
+    for arg, default in zip(n.args, defaults[len(n.posonlyargs) :], strict=True):
+        found.append(_parameter(arg, "arg", default, s))
+    if n.vararg is not None:
+        found.append(_parameter(n.vararg, "*", None, s))
+    for arg, value in zip(n.kwonlyargs, n.kw_defaults, strict=True):
+        found.append(_parameter(arg, "kw", _maybe(value, s), s))
+    if n.kwarg is not None:
+        found.append(_parameter(n.kwarg, "**", None, s))
+    return tuple(found)
+
+
+def _parameter(n: ast.arg, kind: str, default: Any, s: Lines) -> Any:
+    return _new(ir.Param, (_at(n, s), n.arg, kind, default, _maybe(n.annotation, s)))
+
+
+def _lambda(n: Any, s: Lines) -> Any:
+    return ir.Lambda(_at(n, s), _parameters(n.args, s), _EXPRESSION[type(n.body)](n.body, s))
+
+
+def _await(n: Any, s: Lines) -> Any:
+    return ir.Await(_at(n, s), _EXPRESSION[type(n.value)](n.value, s))
+
+
+def _yield(n: Any, s: Lines) -> Any:
+    return ir.Yield(_at(n, s), _maybe(n.value, s))
+
+
+def _yield_from(n: Any, s: Lines) -> Any:
+    return ir.YieldFrom(_at(n, s), _EXPRESSION[type(n.value)](n.value, s))
+
+
+def _joined(n: Any, s: Lines) -> Any:
+    return ir.Joined(_at(n, s), tuple(_interpolated(n, s)))
+
+
+def _interpolated(n: Any, s: Lines) -> list[Any]:
+    found: list[Any] = []
+    for value in n.values:
+        if type(value) is ast.Constant:
+            continue
+        found.append(_EXPRESSION[type(value.value)](value.value, s))
+        if value.format_spec is not None:
+            found += _interpolated(value.format_spec, s)
+    return found
+
+
+def _walrus(n: Any, s: Lines) -> Any:
+    return ir.Walrus(_at(n, s), *_all([n.target, n.value], s))
+
+
+_EXPRESSION: dict[type, Callable[[Any, Lines], Any]] = {
+    ast.Constant: _constant,
+    ast.Name: _name,
+    ast.Attribute: _attribute,
+    ast.Subscript: _subscript,
+    ast.Slice: _slice,
+    ast.Call: _call,
+    ast.Starred: _starred,
+    ast.BinOp: _binary,
+    ast.UnaryOp: _unary,
+    ast.BoolOp: _boolean,
+    ast.Compare: _compare,
+    ast.IfExp: _conditional,
+    ast.Tuple: _tuple,
+    ast.List: _list,
+    ast.Set: _set,
+    ast.Dict: _dict,
+    ast.ListComp: _comprehension("list"),
+    ast.SetComp: _comprehension("set"),
+    ast.DictComp: _comprehension("dict"),
+    ast.GeneratorExp: _comprehension("gen"),
+    ast.Lambda: _lambda,
+    ast.Await: _await,
+    ast.Yield: _yield,
+    ast.YieldFrom: _yield_from,
+    ast.JoinedStr: _joined,
+    ast.NamedExpr: _walrus,
+}
+if hasattr(ast, "TemplateStr"):  # 3.14
+    _EXPRESSION[ast.TemplateStr] = _joined
+
+
+def _assign(n: Any, s: Lines) -> Any:
+    targets, value = n.targets, n.value
+    return _new(ir.Assign, (_at(n, s), _all(targets, s), _EXPRESSION[type(value)](value, s)))
+
+
+def _augmented(n: Any, s: Lines) -> Any:
+    target, value = _all([n.target, n.value], s)
+    return ir.AugAssign(_at(n, s), target, _OPERATOR[type(n.op)], value)
+
+
+def _annotated(n: Any, s: Lines) -> Any:
+    return ir.AnnAssign(_at(n, s), *_all([n.target, n.annotation], s), _maybe(n.value, s))
+
+
+def _expression(n: Any, s: Lines) -> Any:
+    v = n.value
+    return _new(ir.ExprStmt, (_at(n, s), _EXPRESSION[type(v)](v, s)))
+
+
+def _return(n: Any, s: Lines) -> Any:
+    return _new(ir.Return, (_at(n, s), _maybe(n.value, s)))
+
+
+def _raise(n: Any, s: Lines) -> Any:
+    return ir.Raise(_at(n, s), _maybe(n.exc, s), _maybe(n.cause, s))
+
+
+def _assert(n: Any, s: Lines) -> Any:
+    return ir.Assert(_at(n, s), _EXPRESSION[type(n.test)](n.test, s), _maybe(n.msg, s))
+
+
+def _delete(n: Any, s: Lines) -> Any:
+    return ir.Delete(_at(n, s), _all(n.targets, s))
+
+
+def _pass(n: Any, s: Lines) -> Any:
+    return ir.Pass(_at(n, s))
+
+
+def _break(n: Any, s: Lines) -> Any:
+    return ir.Break(_at(n, s))
+
+
+def _continue(n: Any, s: Lines) -> Any:
+    return ir.Continue(_at(n, s))
+
+
+def _global(n: Any, s: Lines) -> Any:
+    return ir.Global(_at(n, s), tuple(n.names))
+
+
+def _nonlocal(n: Any, s: Lines) -> Any:
+    return ir.Nonlocal(_at(n, s), tuple(n.names))
+
+
+def _if(n: Any, s: Lines) -> Any:
+    chain = [n]
+    orelse = n.orelse
+    while len(orelse) == 1 and type(orelse[0]) is ast.If:
+        chain.append(orelse[0])
+        orelse = orelse[0].orelse
+    if len(chain) > MAX_CHAIN:
+        last = chain[MAX_CHAIN]
+        del chain[MAX_CHAIN:]
+        rest: tuple[Any, ...] = (_hole(last, s),)
+    else:
+        rest = _body(orelse, s)
+    for n in reversed(chain):
+        rest = (_new(ir.If, (_at(n, s), _EXPRESSION[type(n.test)](n.test, s), _body(n.body, s), rest)),)
+    return rest[0]
+
+
+def _for(n: Any, s: Lines) -> Any:
+    target, over = _all([n.target, n.iter], s)
+    return ir.For(_at(n, s), target, over, _body(n.body, s), _body(n.orelse, s), type(n) is ast.AsyncFor)
+
+
+def _while(n: Any, s: Lines) -> Any:
+    return ir.While(_at(n, s), _EXPRESSION[type(n.test)](n.test, s), _body(n.body, s), _body(n.orelse, s))
+
+
+def _with(n: Any, s: Lines) -> Any:
+    items = tuple([(_EXPRESSION[type(i.context_expr)](i.context_expr, s), _maybe(i.optional_vars, s)) for i in n.items])
+    return ir.With(_at(n, s), items, _body(n.body, s), type(n) is ast.AsyncWith)
+
+
+def _try(n: Any, s: Lines) -> Any:
+    handlers = tuple([ir.Handler(_at(h, s), _maybe(h.type, s), h.name, _body(h.body, s)) for h in n.handlers])
+    return ir.Try(_at(n, s), _body(n.body, s), handlers, _body(n.orelse, s), _body(n.finalbody, s))
+
+
+def _match(n: Any, s: Lines) -> Any:
+    cases = tuple([_case(case, s) for case in n.cases])
+    return ir.Match(_at(n, s), _EXPRESSION[type(n.subject)](n.subject, s), cases)
+
+
+def _case(n: Any, s: Lines) -> ir.Case:
+    binds: dict[str, None] = {}
+    for node in ast.walk(n.pattern):
+        bound = getattr(node, "rest" if type(node) is ast.MatchMapping else "name", None)
+        if bound is not None and isinstance(node, ast.pattern):
+            binds[bound] = None
+    start = _at(n.pattern, s)
+    last = n.body[-1]
+    at = start >> 32 << 32 | (s[last.end_lineno] + last.end_col_offset)
+    return ir.Case(at, tuple(binds), _always(n.pattern), _maybe(n.guard, s), _body(n.body, s))
+
+
+def _always(pattern: Any) -> bool:
+    """Whether a pattern matches whatever comes."""
+    if isinstance(pattern, ast.MatchOr):
+        return any(_always(one) for one in pattern.patterns)
+    return isinstance(pattern, ast.MatchAs) and (pattern.pattern is None or _always(pattern.pattern))
+
+
+_DEF_NAME = re.compile(r"(?:async(?:\s|\\)+)?(?:def|class)(?:\s|\\)+")
+
+
+def _name_at(n: Any, s: Lines) -> int:
+    start = s[n.lineno] + n.col_offset
+    text = s[0]
+    length = len(n.name)
+    usual = start + (4 if type(n) is ast.FunctionDef else 6 if type(n) is ast.ClassDef else 10)
+    if text[usual : usual + length] != n.name:
+        # written with more blanks, or its letters are not in the normal form that the tree has
+        found = _DEF_NAME.match(text[start : start + 1000])
+        usual = start + (found.end() if found else 0)
+        if found and (written := _WORD.match(text[usual : usual + 1000])):
+            length = written.end()
+    return usual << 32 | usual + length
+
+
+def _def(n: Any, s: Lines) -> Any:
+    at = _at(n, s)
+    is_generator = s[0].find("yield", at >> 32, at & 0xFFFFFFFF) >= 0 and _yields(n)
+    return _new(
+        ir.Def,
+        (
+            at,
+            n.name,
+            _name_at(n, s),
+            _parameters(n.args, s),
+            _body(n.body, s),
+            _all(n.decorator_list, s) if n.decorator_list else (),
+            _maybe(n.returns, s),
+            type(n) is ast.AsyncFunctionDef,
+            is_generator,
+        ),
+    )
+
+
+_SCOPES = frozenset([ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda])
+
+
+def _yields(n: Any) -> bool:
+    due: list[Any] = list(n.body)
+    while due:
+        node = due.pop()
+        kind = type(node)
+        if kind is ast.Yield or kind is ast.YieldFrom:
+            return True
+        if kind not in _SCOPES:
+            due.extend(ast.iter_child_nodes(node))
+    return False
+
+
+def _class(n: Any, s: Lines) -> Any:
+    keywords = tuple([(k.arg, _EXPRESSION[type(k.value)](k.value, s)) for k in n.keywords])
+    return ir.Class(
+        _at(n, s), n.name, _name_at(n, s), _all(n.bases, s), keywords, _body(n.body, s), _all(n.decorator_list, s)
+    )
+
+
+def _aliases(n: Any, s: Lines) -> tuple[ir.Alias, ...]:
+    return tuple([ir.Alias(_at(a, s), a.name, a.asname) for a in n.names])
+
+
+def _import(n: Any, s: Lines) -> Any:
+    return ir.Import(_at(n, s), _aliases(n, s))
+
+
+def _import_from(n: Any, s: Lines) -> Any:
+    return ir.ImportFrom(_at(n, s), n.module or "", n.level or 0, _aliases(n, s))
+
+
+def _type_alias(n: Any, s: Lines) -> Any:
+    return ir.Assign(_at(n, s), _all([n.name], s), _hole(n.value, s))  # evaluated when asked, if ever
+
+
+_STATEMENT: dict[type, Callable[[Any, Lines], Any]] = {
+    ast.Assign: _assign,
+    ast.AugAssign: _augmented,
+    ast.AnnAssign: _annotated,
+    ast.Expr: _expression,
+    ast.Return: _return,
+    ast.Raise: _raise,
+    ast.Assert: _assert,
+    ast.Delete: _delete,
+    ast.Pass: _pass,
+    ast.Break: _break,
+    ast.Continue: _continue,
+    ast.Global: _global,
+    ast.Nonlocal: _nonlocal,
+    ast.If: _if,
+    ast.For: _for,
+    ast.AsyncFor: _for,
+    ast.While: _while,
+    ast.With: _with,
+    ast.AsyncWith: _with,
+    ast.Try: _try,
+    ast.Match: _match,
+    ast.FunctionDef: _def,
+    ast.AsyncFunctionDef: _def,
+    ast.ClassDef: _class,
+    ast.Import: _import,
+    ast.ImportFrom: _import_from,
+}
+if hasattr(ast, "TryStar"):  # 3.11
+    _STATEMENT[ast.TryStar] = _try
+if hasattr(ast, "TypeAlias"):  # 3.12
+    _STATEMENT[ast.TypeAlias] = _type_alias
