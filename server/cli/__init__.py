@@ -1,0 +1,114 @@
+"""The command `gradline`: reads the arguments, and calls the module of the subcommand, which is loaded only then.
+
+Exit codes are ruff's: 0 nothing found, 1 findings, 2 the check could not be made as asked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+OK, FINDINGS, FAILURE = 0, 1, 2
+INTERRUPTED = 130  # what shells call a program that was stopped with Ctrl-C
+
+DESCRIPTION = "Shows where a PyTorch program loses its gradients, and puts it right."
+
+
+class Help(argparse.HelpFormatter):
+    """The width of a page, whatever the terminal."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=30, width=80)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command with these arguments (by default the process's own) and returns its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # an ASCII terminal must not stop a report
+    try:
+        return _dispatch(list(sys.argv[1:] if argv is None else argv))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # `gradline check | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FINDINGS
+    except Exception as error:
+        from ..config import ConfigError
+
+        if isinstance(error, ConfigError):
+            print(f"gradline: {error}", file=sys.stderr)
+        elif os.environ.get("GRADLINE_DEBUG"):
+            raise
+        else:
+            print(
+                f"gradline: crashed, which is a bug: {type(error).__name__}: {error}\n"
+                "gradline: GRADLINE_DEBUG=1 shows where; please report that with the file it happened on",
+                file=sys.stderr,
+            )
+        return FAILURE
+
+
+def _dispatch(argv: list[str]) -> int:
+    # the server and the probe have arguments of their own, and must not pay for the others
+    if argv[:1] == ["server"] and _there("lsp"):
+        from .. import lsp
+
+        return lsp.main(argv[1:]) or OK
+    if argv[:1] == ["probe"] and _there("probe"):
+        from .. import probe
+
+        return probe.main(argv[1:]) or OK
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    if arguments.command is None:
+        parser.print_help()
+        return FAILURE
+    return arguments.run(arguments)
+
+
+def _there(package: str) -> bool:
+    """Whether this installation has the face `package`."""
+    module = importlib.import_module(f"..{package}", __name__)
+    return hasattr(module, "main")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="gradline", description=DESCRIPTION, formatter_class=Help)
+    parser.add_argument("--version", action="version", version=f"gradline {_version()}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+
+    from . import check, rules
+
+    check.register(commands, Help)
+    rules.register(commands, Help)
+    if _there("lsp"):
+        commands.add_parser("server", help="speak LSP with an editor", formatter_class=Help, add_help=False)
+    if _there("probe"):
+        commands.add_parser(
+            "probe", help="run a training script and watch its gradients", formatter_class=Help, add_help=False
+        )
+    return parser
+
+
+def _version() -> str:
+    try:
+        return version("gradline")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+def command(
+    commands: Any, help_class: type[argparse.HelpFormatter], name: str, summary: str, run: Any
+) -> argparse.ArgumentParser:
+    """Adds the subcommand `name`, which calls `run(arguments)`."""
+    parser = commands.add_parser(
+        name, help=summary, description=summary[0].upper() + summary[1:] + ".", formatter_class=help_class
+    )
+    parser.set_defaults(run=run)
+    return parser

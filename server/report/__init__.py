@@ -1,0 +1,107 @@
+"""What a check found, and writing it down: one module per output format, each with `write(report, stream)`.
+
+A module is loaded when its format is asked for. Rows and columns are from 1, columns in code points; in a notebook
+they are those of the cell.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, TextIO
+
+from ..findings import Finding, Place, Severity
+
+if TYPE_CHECKING:
+    from ..edits import Fix
+    from ..rule import Rule
+    from ..text import Source
+
+FORMATS = ("full", "concise", "json", "sarif", "github", "gitlab", "junit")
+WITH_FIXES = frozenset({"full", "concise", "json", "sarif"})  # finding a fix costs time: only these show it
+
+
+class Location(NamedTuple):
+    """Where a place is for a reader; `cell` is the notebook's cell from 1, None in a plain file."""
+
+    row: int
+    column: int
+    end_row: int
+    end_column: int
+    cell: int | None = None
+
+
+class Entry(NamedTuple):
+    """A finding and the fix that was verified for it, if there is one."""
+
+    finding: Finding
+    fix: Fix | None = None
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything a format may want. `entries` are in the order of path and place; `checked` are the files looked at.
+
+    `source` gives the text of a file that a finding or its trail is in; `base` is the folder that shown paths are
+    relative to.
+    """
+
+    entries: Sequence[Entry]
+    source: Callable[[str], Source | None]
+    rules: Mapping[str, Rule]
+    base: str
+    checked: Sequence[str] = ()
+    color: bool = False
+    width: int = 80
+    summary: bool = True  # whether to end with the counts
+    fixed: int = 0  # findings that were mended before those of `entries` were left
+
+    def location(self, place: Place) -> Location:
+        """The rows and columns of a place; 1:1 if its file is gone."""
+        source = self.source(place.path)
+        if source is None:
+            return Location(1, 1, 1, 1)
+        if source.cells is not None:
+            cell, row, column = source.cells.locate(place.start)
+            _, end_row, end_column = source.cells.locate(place.end, end=True)
+            return Location(row + 1, column + 1, end_row + 1, end_column + 1, cell + 1)
+        row, column = source.position(place.start)
+        end_row, end_column = source.position(place.end)
+        return Location(row + 1, column + 1, end_row + 1, end_column + 1)
+
+    def name(self, path: str) -> str:
+        """The path as it is shown: relative to `base` if it lies below it."""
+        base = self.base.rstrip("/") + "/"
+        return path[len(base) :] if path.startswith(base) else path
+
+    def url(self, finding: Finding) -> str | None:
+        rule = self.rules.get(finding.code)
+        return rule.url if rule else None
+
+    def counts(self) -> dict[Severity, int]:
+        """How many findings there are of each severity, the worst first; those that are 0 are left out."""
+        found = dict.fromkeys(Severity, 0)
+        for entry in self.entries:
+            found[entry.finding.severity] += 1
+        return {severity: count for severity, count in found.items() if count}
+
+    @property
+    def fails(self) -> bool:
+        return any(entry.finding.severity.fails for entry in self.entries)
+
+
+def write(form: str, report: Report, stream: TextIO) -> None:
+    """Writes `report` in the format of this name, one of FORMATS."""
+    importlib.import_module(f".{form}", __name__).write(report, stream)
+
+
+def here() -> str:
+    """The folder that the command runs in, as paths are written here."""
+    return os.getcwd().replace(os.sep, "/")
+
+
+def one_line(text: str) -> str:
+    """`text` on one line, without characters that a terminal would act on."""
+    return "".join(char if char.isprintable() else " " for char in " ".join(text.split()))

@@ -1,0 +1,288 @@
+"""`gradline check`: finds, reports, and with `--fix` mends."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+
+from ..report import FORMATS
+from . import FAILURE, FINDINGS, OK, command
+
+if TYPE_CHECKING:
+    from ..config import Configuration
+    from ..disk import Problem
+    from ..report import Entry
+    from ..workspace import Workspace
+    from .fixing import Fixed
+
+STDIN = "-"
+
+
+def register(commands: Any, help_class: type[argparse.HelpFormatter]) -> None:
+    parser = command(commands, help_class, "check", "find where gradients are lost", run)
+    parser.add_argument("paths", nargs="*", metavar="PATH", help="files and folders (default: the current folder)")
+    fixing = parser.add_argument_group("fixes")
+    fixing.add_argument("--fix", action="store_true", help="apply the fixes that are safe")
+    fixing.add_argument("--unsafe-fixes", action="store_true", help="with --fix or --diff: also those that need a look")
+    fixing.add_argument("--diff", action="store_true", help="show what --fix would change, and change nothing")
+    choosing = parser.add_argument_group("rules")
+    for name, what in (
+        ("--select", "only these"),
+        ("--extend-select", "these too"),
+        ("--ignore", "not these"),
+    ):
+        choosing.add_argument(
+            name, action="append", metavar="RULES", help=f"{what}: codes, names, GL1 for a family, ALL; with commas"
+        )
+    choosing.add_argument("--show-doubtful", action="store_true", help="also findings that rest on a guess")
+    output = parser.add_argument_group("output")
+    output.add_argument("--output-format", choices=FORMATS, default="full", help="(default: full)")
+    output.add_argument("-o", "--output-file", metavar="FILE", help="write the report there")
+    output.add_argument("--statistics", action="store_true", help="count the findings of each rule instead")
+    output.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="(default: auto)")
+    output.add_argument("--timings", action="store_true", help="say what took how long")
+    output.add_argument("-q", "--quiet", action="store_true", help="findings only, no summary")
+    output.add_argument("-v", "--verbose", action="store_true", help="also which files were checked, and bounds met")
+    more = parser.add_argument_group("other")
+    more.add_argument("--exit-zero", action="store_true", help="exit with 0 even if there are findings")
+    more.add_argument("--watch", action="store_true", help="check again whenever a file changes")
+    more.add_argument("--stdin-filename", metavar="FILE", help="check standard input as if it were this file")
+    more.add_argument("--force-exclude", action="store_true", help="leave out excluded files even if they are named")
+    more.add_argument("--config", metavar="FILE", help="take the settings from this file alone")
+    more.add_argument("--isolated", action="store_true", help="heed no settings file")
+
+
+class Clock:
+    """Seconds per stage, for `--timings`."""
+
+    def __init__(self) -> None:
+        self.stages: list[tuple[str, float]] = []
+        self._last = time.perf_counter()
+
+    def stage(self, name: str) -> None:
+        now = time.perf_counter()
+        self.stages.append((name, now - self._last))
+        self._last = now
+
+    def say(self) -> None:
+        total = sum(seconds for _, seconds in self.stages)
+        for name, seconds in (*self.stages, ("total", total)):
+            print(f"gradline: {seconds * 1000:8.1f} ms  {name}", file=sys.stderr)
+
+
+class Outcome(NamedTuple):
+    """One round of checking: the exit code, and the files that it looked at."""
+
+    code: int
+    paths: tuple[str, ...]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    problem = _contradiction(arguments)
+    if problem:
+        print(f"gradline: {problem}", file=sys.stderr)
+        return FAILURE
+    clock = Clock()
+    workspace = open_workspace(arguments)
+    if arguments.watch:
+        from .watch import watch
+
+        return watch(workspace, lambda: check_once(workspace, arguments, Clock()))
+    return check_once(workspace, arguments, clock).code
+
+
+def _contradiction(arguments: argparse.Namespace) -> str | None:
+    stdin = arguments.stdin_filename or arguments.paths == [STDIN]
+    if arguments.fix and arguments.diff:
+        return "--fix changes files and --diff does not: give one of them"
+    if arguments.watch and (arguments.fix or arguments.diff or stdin or arguments.output_file):
+        return "--watch goes with none of --fix, --diff, --output-file and standard input"
+    if stdin and len(arguments.paths) > 1:
+        return "standard input is one file: give no other"
+    if arguments.config and arguments.isolated:
+        return "--config and --isolated exclude each other"
+    return None
+
+
+def configuration(arguments: argparse.Namespace) -> Configuration:
+    """The settings as the arguments have them. Raises ConfigError."""
+    from ..config import ConfigError, Configuration, Overrides, selector_of
+
+    chosen: dict[str, tuple[str, ...] | None] = {}
+    for name in ("select", "extend_select", "ignore"):
+        given = getattr(arguments, name)
+        words = [word for part in given or () for word in part.replace(",", " ").split()]
+        try:
+            chosen[name] = tuple(selector_of(word) for word in words) if given is not None else None
+        except ValueError as error:
+            option = "--" + name.replace("_", "-")
+            raise ConfigError(option, None, f"{error} (`gradline rules` lists them)") from None
+    overrides = Overrides(chosen["select"], chosen["extend_select"] or (), chosen["ignore"] or ())
+    return Configuration(arguments.config, overrides, arguments.isolated)
+
+
+def open_workspace(arguments: argparse.Namespace) -> Workspace:
+    from ..disk import normal
+    from ..workspace import Workspace
+
+    roots = [normal(".")]
+    for given in arguments.paths:
+        path = normal(given)
+        folder = path if os.path.isdir(path) else path.rpartition("/")[0]
+        if given != STDIN and not any(f"{folder}/".startswith(f"{root.rstrip('/')}/") for root in roots):
+            roots.append(folder)
+    return Workspace(roots, configuration(arguments))
+
+
+def check_once(workspace: Workspace, arguments: argparse.Namespace, clock: Clock) -> Outcome:
+    """Checks, fixes if asked to, and reports."""
+    from ..report import WITH_FIXES, Entry
+    from . import fixing
+
+    stdin = bool(arguments.stdin_filename) or arguments.paths == [STDIN]
+    data = b""
+    if stdin:
+        data = sys.stdin.buffer.read()
+        paths = _take_stdin(workspace, arguments, data)
+    else:
+        given = arguments.paths or ["."]
+        paths = workspace.disk.discover(given, arguments.force_exclude)
+        for path in paths:
+            workspace.configuration.for_path(path)  # settings that can't be used are said before any work is done
+    clock.stage("finding files and settings")
+    fixed = fixing.Fixed()
+    if arguments.fix or arguments.diff:
+        fixed = fixing.fix_all(workspace, paths, arguments.unsafe_fixes, arguments.show_doubtful)
+        clock.stage("fixing")
+    checked = workspace.check(paths, arguments.show_doubtful)
+    clock.stage("checking")
+    wants_fixes = arguments.output_format in WITH_FIXES and not arguments.statistics and not arguments.diff
+    entries = [
+        Entry(finding, workspace.fix(finding) if wants_fixes else None)
+        for path in paths
+        for finding in checked.findings.get(path, ())
+    ]
+    if wants_fixes:
+        clock.stage("looking for fixes")
+    if arguments.diff:
+        fixed.write_diff(sys.stdout)
+        if not arguments.quiet:
+            print(f"Would fix {fixed.count} finding{'s' if fixed.count != 1 else ''}.", file=sys.stderr)
+    elif arguments.fix and stdin:
+        _write_stdin(data, paths, fixed)
+    elif arguments.fix:
+        fixed.save()
+    if not arguments.diff:
+        _report(workspace, arguments, entries, paths, fixed, sys.stderr if stdin and arguments.fix else sys.stdout)
+    clock.stage("reporting")
+    _say_problems(workspace.disk.problems, arguments)
+    if arguments.verbose:
+        for note in checked.notes:
+            print(f"gradline: note: {note}", file=sys.stderr)
+        print(f"gradline: {len(paths)} files checked", file=sys.stderr)
+    if not paths and not workspace.disk.problems and not arguments.quiet:
+        print("gradline: no Python files found there", file=sys.stderr)
+    if arguments.timings:
+        clock.say()
+    return Outcome(_code(arguments, entries, fixed, workspace.disk.problems), tuple(paths))
+
+
+def _code(arguments: argparse.Namespace, entries: Sequence[Entry], fixed: Fixed, problems: Iterable[Problem]) -> int:
+    if any(problem.fatal for problem in problems) or fixed.failed:
+        return FAILURE
+    if arguments.exit_zero:
+        return OK
+    if arguments.diff:
+        return FINDINGS if fixed.changed else OK
+    return FINDINGS if any(entry.finding.severity.fails for entry in entries) else OK
+
+
+def _take_stdin(workspace: Workspace, arguments: argparse.Namespace, data: bytes) -> list[str]:
+    from ..disk import normal
+
+    path = normal(arguments.stdin_filename or "stdin.py")
+    source = workspace.disk.decode(path, data)
+    if source is None:
+        return []
+    workspace.project.update(path, source)
+    return [path]
+
+
+def _write_stdin(data: bytes, paths: Sequence[str], fixed: Fixed) -> None:
+    """The fixed text, or the text as it came."""
+    from .fixing import encoded
+
+    new = encoded(data, fixed.before[paths[0]], fixed.after[paths[0]]) if fixed.after else data
+    sys.stdout.flush()
+    sys.stdout.buffer.write(new)
+    sys.stdout.buffer.flush()
+
+
+def _report(
+    workspace: Workspace,
+    arguments: argparse.Namespace,
+    entries: Sequence[Entry],
+    paths: Sequence[str],
+    fixed: Fixed,
+    out: TextIO,
+) -> None:
+    from .. import report
+    from ..config import catalog
+    from ..report.terminal import terminal_width, wants_color
+
+    with _opened(arguments.output_file, out) as stream:
+        made = report.Report(
+            entries=entries,
+            source=workspace.source,
+            rules=catalog(),
+            base=report.here(),
+            checked=paths,
+            color=wants_color(arguments.color, stream),
+            width=terminal_width(stream),
+            summary=not arguments.quiet,
+            fixed=fixed.count,
+        )
+        if arguments.statistics:
+            from .statistics import write
+
+            write(made, stream, arguments.output_format == "json")
+        else:
+            report.write(arguments.output_format, made, stream)
+
+
+class _opened:
+    """A stream to write to: the file of this name, or `otherwise`, which is not closed."""
+
+    def __init__(self, name: str | None, otherwise: Any) -> None:
+        self._name, self._stream = name, otherwise
+
+    def __enter__(self) -> Any:
+        if self._name:
+            from ..config import ConfigError
+
+            try:
+                os.makedirs(os.path.dirname(os.path.abspath(self._name)), exist_ok=True)
+                self._stream = open(self._name, "w", encoding="utf-8", newline="\n")
+            except OSError as error:
+                raise ConfigError(self._name, None, f"can't be written: {error.strerror}") from None
+        return self._stream
+
+    def __exit__(self, *_: object) -> None:
+        if self._name:
+            self._stream.close()
+        else:
+            self._stream.flush()
+
+
+def _say_problems(problems: Iterable[Problem], arguments: argparse.Namespace) -> None:
+    from ..report import here, one_line
+
+    base = here().rstrip("/") + "/"
+    for problem in problems:
+        name = problem.path.removeprefix(base)
+        kind = "error" if problem.fatal else "warning"
+        print(f"gradline: {kind}: {name} {one_line(problem.message)}", file=sys.stderr)

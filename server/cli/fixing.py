@@ -1,0 +1,171 @@
+"""`--fix` and `--diff`: applies fixes in memory until none is left, then writes the files or shows the difference."""
+
+from __future__ import annotations
+
+import difflib
+import errno
+import itertools
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TextIO
+
+from ..text import Source, decode
+
+if TYPE_CHECKING:
+    from ..edits import Edit, Fix
+    from ..workspace import Workspace
+
+ROUNDS = 10  # a fix may uncover another finding; ruff gives up after 100, our fixes are verified one by one
+
+
+@dataclass
+class Fixed:
+    """What was done: `before` and `after` have the text of each changed file."""
+
+    count: int = 0
+    before: dict[str, Source] = field(default_factory=dict)
+    after: dict[str, Source] = field(default_factory=dict)
+    failed: bool = False
+
+    @property
+    def changed(self) -> bool:
+        return any(self.before[path].text != self.after[path].text for path in self.after)
+
+    def write_diff(self, stream: TextIO) -> None:
+        """Writes what saving would change, as a unified diff."""
+        from ..report import here
+
+        base = here().rstrip("/") + "/"
+        for path in sorted(self.after):
+            stream.write(difference(path.removeprefix(base), self.before[path], self.after[path]))
+
+    def save(self) -> None:
+        """Writes the changed files, each at once; what can't be written is said, and `failed` set."""
+        for path in sorted(self.after):
+            if self.before[path].text == self.after[path].text:
+                continue
+            try:
+                rewrite(path, self.before[path], self.after[path])
+            except (OSError, ValueError) as error:
+                reason = (error.strerror or str(error)).lower() if isinstance(error, OSError) else str(error)
+                print(f"gradline: error: {path} was not fixed: {reason}", file=sys.stderr)
+                self.failed = True
+
+
+class ChangedError(ValueError):
+    """The file is not what it was when it was read."""
+
+
+def fix_all(workspace: Workspace, paths: Sequence[str], unsafe: bool, doubtful: bool) -> Fixed:
+    """Applies, in memory, every fix to these files that is safe (or, with `unsafe`, that may be), until none is left."""
+    from ..edits import Applicability
+
+    wanted = {Applicability.SAFE, Applicability.UNSAFE} if unsafe else {Applicability.SAFE}
+    allowed = set(paths)
+    done = Fixed()
+    for _ in range(ROUNDS):
+        checked = workspace.check(paths, doubtful)
+        findings = [finding for path in paths for finding in checked.findings.get(path, ())]
+        fixes = [fix for finding in findings if (fix := workspace.fix(finding))]
+        chosen = compatible(fix for fix in fixes if fix.applicability in wanted and _within(fix, allowed))
+        if not chosen:
+            break
+        done.count += len(chosen)
+        for path, edits in by_path(chosen).items():
+            source = workspace.source(path)
+            assert source is not None
+            done.before.setdefault(path, source)
+            done.after[path] = after = applied(source, edits)
+            workspace.project.update(path, after)
+    return done
+
+
+def _within(fix: Fix, allowed: set[str]) -> bool:
+    return bool(fix.edits) and all(edit.path in allowed for edit in fix.edits)
+
+
+def compatible(fixes: Iterable[Fix]) -> list[Fix]:
+    """Those of `fixes`, first come first served, whose edits touch nothing that another one's do; none twice."""
+    chosen: list[Fix] = []
+    taken: dict[str, list[tuple[int, int]]] = {}
+    for fix in fixes:
+        if any(
+            edit.start <= end and start <= edit.end for edit in fix.edits for start, end in taken.get(edit.path, ())
+        ):
+            continue
+        chosen.append(fix)
+        for edit in fix.edits:
+            taken.setdefault(edit.path, []).append((edit.start, edit.end))
+    return chosen
+
+
+def by_path(fixes: Iterable[Fix]) -> dict[str, list[Edit]]:
+    found: dict[str, list[Edit]] = {}
+    for fix in fixes:
+        for edit in fix.edits:
+            found.setdefault(edit.path, []).append(edit)
+    return found
+
+
+def applied(source: Source, edits: Sequence[Edit]) -> Source:
+    """`source` after the edits; a notebook's stays one."""
+    from ..edits import apply
+
+    if source.cells is not None:
+        return source.cells.edited(source, edits)
+    return Source(apply(source.text, edits), source.path)
+
+
+def difference(name: str, before: Source, after: Source) -> str:
+    """A unified diff, with the newlines of the text."""
+    old = [before.text[a:b] for a, b in _line_spans(before)]
+    new = [after.text[a:b] for a, b in _line_spans(after)]
+    out = []
+    for line in difflib.unified_diff(old, new, f"a/{name}", f"b/{name}"):
+        out.append(line if line.endswith(("\n", "\r")) else line + "\n\\ No newline at end of file\n")
+    return "".join(out)
+
+
+def _line_spans(source: Source) -> list[tuple[int, int]]:
+    starts = [*source.line_starts, len(source.text)]
+    return [(a, b) for a, b in itertools.pairwise(starts) if a < b]
+
+
+def rewrite(path: str, before: Source, after: Source) -> None:
+    """Puts `after` in place of a file that holds `before`, at once: who reads it sees the old or the new, never a part.
+
+    Encoding, byte order mark, newlines and permissions stay. Raises ChangedError if the file holds something else by
+    now, UnicodeEncodeError (a ValueError, too) if its encoding has no such characters, OSError if it can't be written.
+    """
+    target = os.path.realpath(path)
+    with open(target, "rb") as file:
+        data = file.read()
+    new = encoded(data, before, after)
+    mode = stat.S_IMODE(os.stat(target).st_mode)
+    if not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, "permission denied")
+    handle, temporary = tempfile.mkstemp(prefix=".gradline-", dir=os.path.dirname(target))
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(new)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, mode)
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def encoded(data: bytes, before: Source, after: Source) -> bytes:
+    """The bytes of a file that held `data` (which reads as `before`) with the text of `after`."""
+    decoded = decode(data)
+    if before.cells is not None and after.cells is not None:
+        raise NotImplementedError
+    if decoded.text != before.text:
+        raise ChangedError("it changed while it was being checked; run the command again")
+    return decoded.encode(after.text)

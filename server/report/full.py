@@ -1,0 +1,218 @@
+"""Findings for people: the message, the source lines with the place marked, the trail to the origin, and the fix.
+
+error[GL202] backward-under-grad-off: `loss.backward()` runs while grad mode is off
+  --> train.py:31:5
+   |
+31 |     loss.backward()
+   |     ^^^^^^^^^^^^^^^
+   |
+   1  importing `utils` runs `utils/__init__.py`
+  --> train.py:4:1
+   |
+ 4 | import utils
+   | ------------
+   = help: ...
+"""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from ..findings import Place
+from ..text import Source
+from . import Entry, Report, one_line
+from .terminal import Painter, cells, shown, wrap
+
+CONTEXT = 2  # lines shown before and after the place of the finding itself, as ruff does
+SPAN_LINES = 6  # of a place that is longer, the first and the last lines are shown
+DIFF_LINES = 16  # of a fix that is longer, `--diff` shows the rest
+
+
+def write(report: Report, stream: TextIO) -> None:
+    for entry in report.entries:
+        _Writer(report, entry, stream).write()
+    summary(report, stream)
+
+
+class _Writer:
+    """Writes one finding. All its parts share a gutter as wide as the largest line number among them."""
+
+    def __init__(self, report: Report, entry: Entry, stream: TextIO) -> None:
+        self.report = report
+        self.finding, self.fix = entry
+        self.stream = stream
+        self.paint = Painter(report.color)
+        places = [self.finding.place, *(step.place for step in self.finding.trail)]
+        self.gutter = max(len(str(self._last_line(place) + CONTEXT)) for place in places)
+
+    def write(self) -> None:
+        finding = self.finding
+        level = finding.severity.value
+        head = f"{level}[{finding.code}] {finding.name}: {one_line(finding.message)}"
+        lines = wrap(head, self.report.width, later="  ")
+        start = f"{level}[{finding.code}]"
+        lines[0] = self.paint(start, level) + self.paint(lines[0][len(start) :], "name")
+        self._lines([lines[0], *(self.paint(line, "name") for line in lines[1:])])
+        self._place(finding.place)
+        self._snippet(finding.place, "^", level, CONTEXT)
+        for number, step in enumerate(finding.trail, 1):
+            mark = f"{number:>{self.gutter}}"
+            prefix = " " * (self.gutter + 3)
+            note = wrap(one_line(step.note), self.report.width, prefix)
+            note[0] = self.paint(mark, "number") + note[0][self.gutter :]
+            self._lines(note)
+            self._place(step.place)
+            self._snippet(step.place, "-", "note", 0)
+        self._help()
+        self.stream.write("\n")
+
+    def _lines(self, lines: list[str]) -> None:
+        self.stream.writelines(line.rstrip() + "\n" for line in lines)
+
+    def _bar(self, number: str = "") -> str:
+        return self.paint(f"{number:>{self.gutter}} |", "gutter")
+
+    def _last_line(self, place: Place) -> int:
+        location = self.report.location(place)
+        return location.end_row
+
+    def _place(self, place: Place) -> None:
+        location = self.report.location(place)
+        cell = f"cell {location.cell}:" if location.cell else ""
+        where = f"{self.report.name(place.path)}:{cell}{location.row}:{location.column}"
+        self._lines([" " * self.gutter + self.paint("-->", "gutter") + " " + where])
+
+    def _snippet(self, place: Place, mark: str, style: str, context: int) -> None:
+        source = self.report.source(place.path)
+        if source is None:
+            return
+        first, start = source.position(place.start)
+        last, end = source.position(max(place.end - 1, place.start))
+        end += 1
+        shift = self.report.location(place).row - 1 - first  # a cell's rows begin anew
+        low, high = _cell_lines(source, first)
+        self._lines([self._bar()])
+        for line in range(max(first - context, low), first):
+            self._source_line(source, line, shift)
+        skipped = False
+        for line in range(first, last + 1):
+            if last - first >= SPAN_LINES and first + 2 <= line < last - 1:
+                if not skipped:
+                    self._lines([self.paint("." * self.gutter, "gutter")])
+                    skipped = True
+                continue
+            text = source.line_text(line)
+            from_ = start if line == first else len(text) - len(text.lstrip())
+            to = end if line == last else len(text.rstrip())
+            window = self._source_line(source, line, shift, focus=from_)
+            self._marks(text, from_, max(to, from_ + 1), window, mark, style)
+        for line in range(last + 1, min(last + 1 + context, high)):
+            self._source_line(source, line, shift)
+        self._lines([self._bar()])
+
+    def _source_line(self, source: Source, line: int, shift: int, focus: int | None = None) -> int:
+        """Writes a line, cut to the width; returns the first column that is shown of it."""
+        text = source.line_text(line)
+        room = max(self.report.width - self.gutter - 4, 20)
+        window = 0
+        if focus is not None and focus > room - 20 and len(text) > room:
+            window = focus - room // 3
+        visible = "".join(shown(char) for char in text[window : window + room])
+        before = "…" if window else ""
+        after = "…" if len(text) > window + room else ""
+        self._lines([f"{self._bar(str(line + 1 + shift))} {before}{visible}{after}"])
+        return window
+
+    def _marks(self, text: str, start: int, end: int, window: int, mark: str, style: str) -> None:
+        room = max(self.report.width - self.gutter - 4, 20)
+        lead = cells("".join(shown(char) for char in text[window:start])) + (1 if window else 0)
+        body = text[start : min(end, window + room)]
+        length = max(cells("".join(shown(char) for char in body)), 1)
+        self._lines([f"{self._bar()} {' ' * lead}{self.paint(mark * length, style)}"])
+
+    def _help(self) -> None:
+        indent = " " * self.gutter
+        if self.fix is not None:
+            note = {
+                "safe": "`--fix` does it",
+                "unsafe": "`--unsafe-fixes` does it; look at the result",
+                "display-only": "to be done by hand",
+            }[self.fix.applicability.value]
+            text = f"{one_line(self.fix.message)} ({note})"
+            lines = wrap(text, self.report.width, f"{indent} = help: ", f"{indent}   ")
+            lines[0] = lines[0].replace("help:", self.paint("help:", "fix"), 1)
+            self._lines(lines)
+            self._diff()
+        if url := self.report.url(self.finding):
+            self._lines([f"{indent} = {self.paint(url, 'dim')}"])
+
+    def _diff(self) -> None:
+        """The lines that the fix takes away and puts there."""
+        import difflib
+
+        from ..edits import apply
+
+        assert self.fix is not None
+        for path in dict.fromkeys(edit.path for edit in self.fix.edits):
+            source = self.report.source(path)
+            if source is None or source.cells is not None:
+                continue
+            after = Source(apply(source.text, [edit for edit in self.fix.edits if edit.path == path]), path)
+            before_lines = [source.line_text(line) for line in range(len(source.line_starts))]
+            after_lines = [after.line_text(line) for line in range(len(after.line_starts))]
+            out = []
+            matcher = difflib.SequenceMatcher(None, before_lines, after_lines, autojunk=False)
+            for tag, a, b, c, d in matcher.get_opcodes():
+                if tag != "equal":
+                    out += [(str(line + 1), "-", before_lines[line], "remove") for line in range(a, b)]
+                    out += [(str(line + 1), "+", after_lines[line], "add") for line in range(c, d)]
+            room = max(self.report.width - self.gutter - 6, 20)
+            if path != self.finding.place.path:
+                self._place(Place(path, self.fix.edits[0].start, self.fix.edits[0].end))
+            self._lines([self._bar()])
+            for number, sign, text, style in out[:DIFF_LINES]:
+                visible = "".join(shown(char) for char in text[:room]) + ("…" if len(text) > room else "")
+                self._lines(
+                    [f"{self.paint(f'{number:>{self.gutter}}', 'gutter')} {self.paint(f'{sign} {visible}', style)}"]
+                )
+            if len(out) > DIFF_LINES:
+                self._lines([f"{self._bar()} … {len(out) - DIFF_LINES} more lines (`--diff` shows them)"])
+
+
+def _cell_lines(source: Source, line: int) -> tuple[int, int]:
+    """The lines, from and to, that belong with `line`: those of its cell, or all of them."""
+    if source.cells is None:
+        return 0, len(source.line_starts)
+    cell = source.cells.locate(source.line_starts[line])[0]
+    start, end = source.cells.span(cell)
+    return source.position(start)[0], source.position(end)[0] + 1
+
+
+def summary(report: Report, stream: TextIO) -> None:
+    """The last lines: how much was found, and what `--fix` would mend."""
+    from ..edits import Applicability
+
+    if not report.summary:
+        return
+    paint = Painter(report.color)
+    if report.fixed:
+        stream.write(f"Fixed {report.fixed} finding{'s' if report.fixed != 1 else ''}.\n")
+    counts = report.counts()
+    if not counts:
+        stream.write(paint("All checks passed!", "good") + "\n")
+        return
+    names = {"error": "error", "warning": "warning", "info": "piece of advice", "hint": "hint"}
+    said = []
+    for severity, count in counts.items():
+        name = names[severity.value]
+        plural = name if count == 1 else "pieces of advice" if severity.value == "info" else name + "s"
+        said.append(f"{count} {plural}")
+    files = len({entry.finding.place.path for entry in report.entries})
+    stream.write(f"Found {' and '.join(said)} in {files} file{'s' if files != 1 else ''}.\n")
+    levels = [entry.fix.applicability for entry in report.entries if entry.fix]
+    safe, unsafe = levels.count(Applicability.SAFE), levels.count(Applicability.UNSAFE)
+    if safe:
+        more = f" ({unsafe} more with `--unsafe-fixes`)" if unsafe else ""
+        stream.write(f"[{paint('*', 'fix')}] {safe} fixable with the `--fix` option{more}.\n")
+    elif unsafe:
+        stream.write(f"{unsafe} fixable with `--fix --unsafe-fixes`.\n")

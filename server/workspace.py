@@ -1,0 +1,75 @@
+"""A project on the disk with its settings: what the command and the language server both stand on.
+
+The engine knows neither files nor settings. Here its findings get the severity that the settings of their file give
+them, those that are off or silenced by a comment are taken away, and comments that silence nothing are added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from . import check as engine
+from . import suppress
+from .config import Configuration, catalog
+from .disk import Disk
+from .findings import Finding
+from .project import Project
+from .text import Source
+
+if TYPE_CHECKING:
+    from .edits import Fix
+
+
+class Checked(NamedTuple):
+    """`findings` of each checked file, in the order of their places; `notes` are what the engine has to say."""
+
+    findings: Mapping[str, tuple[Finding, ...]]
+    notes: tuple[str, ...]
+
+
+class Workspace:
+    """The folders `roots` and everything that is known of the programs in them.
+
+    The methods raise ConfigError where settings can't be used; files that can't be read are in `disk.problems`.
+    """
+
+    def __init__(self, roots: Sequence[str], configuration: Configuration | None = None) -> None:
+        self.configuration = configuration or Configuration()
+        self.disk = Disk(roots, self.configuration)
+        self.project = Project(self.disk)
+
+    def source(self, path: str) -> Source | None:
+        return self.project.source(path)
+
+    def check(
+        self, paths: Iterable[str], doubtful: bool = False, cancelled: Callable[[], bool] | None = None
+    ) -> Checked:
+        """What is to be said of these files. With `doubtful`, findings that rest on a guess are among it."""
+        paths = list(paths)
+        result = engine.check(self.project, paths, cancelled=cancelled, doubtful=True)
+        return Checked(
+            {path: self._settle(path, result.findings.get(path, ()), doubtful) for path in paths}, result.notes
+        )
+
+    def fix(self, finding: Finding) -> Fix | None:
+        """The fix of a finding, verified; None if there is none that is right here."""
+        if finding.code == suppress.UNUSED_SUPPRESSION.code:
+            return suppress.fix(finding)
+        return engine.fix(self.project, finding) if finding.fixable else None
+
+    def _settle(self, path: str, findings: Sequence[Finding], doubtful: bool) -> tuple[Finding, ...]:
+        source = self.project.source(path)
+        if source is None:
+            return ()
+        settings = self.configuration.for_path(path)
+        rules = catalog()
+        names = {code: rule.name for code, rule in rules.items()}
+        loud = {code: settings.severity_of(rule, path) for code, rule in rules.items()}
+        outcome = suppress.apply(path, source.text, findings, names, judged=lambda code: loud.get(code) is not None)
+        settled = [
+            finding._replace(severity=severity)
+            for finding in (*outcome.kept, *outcome.unused)
+            if (severity := loud.get(finding.code)) is not None and (doubtful or not finding.doubt)
+        ]
+        return tuple(sorted(settled, key=lambda finding: (finding.place.start, finding.place.end, finding.code)))
