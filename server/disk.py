@@ -225,8 +225,7 @@ class Disk:
         while stack:
             folder, ignores = stack.pop()
             settings = self.configuration.for_folder(folder)
-            if settings.respect_gitignore:
-                ignores = self._with_ignores_of(folder, ignores)
+            ignores = self._with_ignores_of(folder, ignores) if settings.respect_gitignore else _Ignores()
             try:
                 with os.scandir(folder) as entries:
                     listing = sorted(entries, key=lambda entry: entry.name)
@@ -254,7 +253,8 @@ class Disk:
     def _left_out(self, path: str) -> bool:
         """Whether walking the project would leave out this file or a folder above it."""
         settings = self.configuration.for_folder(_folder(path))
-        above = [up for up in _parents(path) if up.startswith(settings.root.rstrip("/") + "/")]
+        top = self._project_root(path).rstrip("/") + "/"
+        above = [up for up in _parents(path) if up.startswith(top)]
         ignores = self._ignores_above(path) if settings.respect_gitignore else _Ignores()
         chain = [(path, False), *((up, True) for up in above)]
         return any(settings.excludes(item, is_dir) or ignores.hides(item, is_dir) for item, is_dir in chain)
@@ -295,9 +295,7 @@ class Disk:
         inside = [root for root in self.roots if path.startswith(root.rstrip("/") + "/")]
         top = max(inside, key=len, default="")
         for folder in _parents(path):
-            if any(os.path.exists(f"{folder}/{marker}") for marker in MARKERS):
-                return folder
-            if folder == top:
+            if folder == top or any(os.path.exists(f"{folder}/{marker}") for marker in MARKERS):
                 return folder
         return _folder(path)
 
