@@ -21,7 +21,7 @@ from .config import Configuration
 MARKERS = ("pyproject.toml", "gradline.toml", ".gradline.toml", "setup.py", "setup.cfg", ".git", ".hg")
 IGNORE_FILES = (".gitignore", ".ignore")  # the later one wins, as in ripgrep and ruff
 ENVIRONMENTS = (".venv", "venv", "env", ".env")  # looked for in the project's root and above
-MAX_BYTES = 20_000_000  # a Python text longer than this is data; reading it would only cost memory
+MAX_BYTES = 50_000_000  # a Python text longer than this is data; reading it would only cost memory
 
 
 class Problem(NamedTuple):
@@ -69,11 +69,7 @@ class _Ignores(NamedTuple):
 
 
 class Disk:
-    """The files below `roots` (the workspace) and those that they import.
-
-    `environment` names a virtual environment's folder or a Python interpreter; by default it is searched for.
-    Listings are remembered until `forget`.
-    """
+    """The files below `roots` (the workspace) and those that they import. Listings are remembered until `forget`."""
 
     def __init__(
         self,
@@ -99,7 +95,7 @@ class Disk:
         try:
             with open(path, "rb") as file:
                 if os.fstat(file.fileno()).st_size > MAX_BYTES:
-                    self._problem(path, f"is larger than {MAX_BYTES // 1_000_000} MB and was not read", asked)
+                    self._problem(path, f"is larger than {MAX_BYTES // 1_000_000} MB and was not read", False)
                     return None
                 data = file.read()
         except FileNotFoundError:

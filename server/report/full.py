@@ -56,10 +56,9 @@ class _Writer:
         self._place(finding.place)
         self._snippet(finding.place, "^", level, CONTEXT)
         for number, step in enumerate(finding.trail, 1):
-            mark = f"{number:>{self.gutter}}"
-            prefix = " " * (self.gutter + 3)
-            note = wrap(one_line(step.note), self.report.width, prefix)
-            note[0] = self.paint(mark, "number") + note[0][self.gutter :]
+            mark = f"{number:>{self.gutter}}:"
+            note = wrap(one_line(step.note), self.report.width, " " * (self.gutter + 2))
+            note[0] = self.paint(mark, "number") + note[0][self.gutter + 1 :]
             self._lines(note)
             self._place(step.place)
             self._snippet(step.place, "-", "note", 0)
@@ -110,24 +109,21 @@ class _Writer:
             self._source_line(source, line, shift)
         self._lines([self._bar()])
 
-    def _source_line(self, source: Source, line: int, shift: int, focus: int | None = None) -> int:
-        """Writes a line, cut to the width; returns the first column that is shown of it."""
+    def _source_line(self, source: Source, line: int, shift: int, focus: int | None = None) -> tuple[int, int]:
+        """Writes a line, cut to the width around the column `focus`; returns the columns that are shown, from and to."""
         text = source.line_text(line)
         room = max(self.report.width - self.gutter - 4, 20)
-        window = 0
-        if focus is not None and focus > room - 20 and len(text) > room:
-            window = focus - room // 3
-        visible = "".join(shown(char) for char in text[window : window + room])
-        before = "…" if window else ""
-        after = "…" if len(text) > window + room else ""
-        self._lines([f"{self._bar(str(line + 1 + shift))} {before}{visible}{after}"])
-        return window
+        start = 0
+        if focus is not None and cells(_shown(text[: focus + 20])) > room:
+            start = max(focus - room // 4, 0)
+        visible, end = _fit(text, start, room - (start > 0))
+        before = "…" if start else ""
+        self._lines([f"{self._bar(str(line + 1 + shift))} {before}{visible}"])
+        return start, end
 
-    def _marks(self, text: str, start: int, end: int, window: int, mark: str, style: str) -> None:
-        room = max(self.report.width - self.gutter - 4, 20)
-        lead = cells("".join(shown(char) for char in text[window:start])) + (1 if window else 0)
-        body = text[start : min(end, window + room)]
-        length = max(cells("".join(shown(char) for char in body)), 1)
+    def _marks(self, text: str, start: int, end: int, window: tuple[int, int], mark: str, style: str) -> None:
+        lead = cells(_shown(text[window[0] : start])) + (1 if window[0] else 0)
+        length = max(cells(_shown(text[start : min(end, window[1])])), 1)
         self._lines([f"{self._bar()} {' ' * lead}{self.paint(mark * length, style)}"])
 
     def _help(self) -> None:
@@ -171,12 +167,27 @@ class _Writer:
                 self._place(Place(path, self.fix.edits[0].start, self.fix.edits[0].end))
             self._lines([self._bar()])
             for number, sign, text, style in out[:DIFF_LINES]:
-                visible = "".join(shown(char) for char in text[:room]) + ("…" if len(text) > room else "")
+                visible, _ = _fit(text, 0, room)
                 self._lines(
                     [f"{self.paint(f'{number:>{self.gutter}}', 'gutter')} {self.paint(f'{sign} {visible}', style)}"]
                 )
             if len(out) > DIFF_LINES:
                 self._lines([f"{self._bar()} … {len(out) - DIFF_LINES} more lines (`--diff` shows them)"])
+
+
+def _shown(text: str) -> str:
+    return "".join(shown(char) for char in text)
+
+
+def _fit(text: str, start: int, room: int) -> tuple[str, int]:
+    """What of `text` from `start` on can be shown in `room` columns, with a mark if it is not all, and its end."""
+    visible = _shown(text[start : start + room + 1])
+    if len(text) <= start + room and cells(visible) <= room:
+        return visible, len(text)
+    end, width = start, 0
+    while end < len(text) and (width := width + cells(shown(text[end]))) < room:
+        end += 1
+    return _shown(text[start:end]) + "…", end
 
 
 def _cell_lines(source: Source, line: int) -> tuple[int, int]:
