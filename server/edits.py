@@ -89,9 +89,16 @@ class UnitText(NamedTuple):
 class FixContext:
     """What a rule's `fix(finding, context)` may look at: the sources as the project holds them."""
 
-    def __init__(self, source: Callable[[str], Source | None]) -> None:
-        """`source` maps a path to what the project holds there (`Project.source`)."""
+    def __init__(
+        self, source: Callable[[str], Source | None], cures: Callable[[Sequence[Edit]], bool] | None = None
+    ) -> None:
+        """`source` maps a path to what the project holds there (`Project.source`).
+
+        `cures` analyses the project with these edits: is the finding gone, and has no new one come?
+        """
         self._source = source
+        self._cures = cures
+        self._trees: dict[UnitText, Tree | None] = {}
 
     def source(self, path: str) -> Source:
         """The source at `path`; raises KeyError if the project does not hold it."""
@@ -100,17 +107,21 @@ class FixContext:
             raise KeyError(path)
         return source
 
+    def cures(self, edits: Sequence[Edit]) -> bool:
+        """Whether these edits would do, for a fix that has several ways to choose from; True where nobody can say."""
+        return self._cures is None or self._cures(edits)
+
     def text(self, place: Place) -> str:
         """The characters of a place."""
         return self.source(place.path).text[place.start : place.end]
 
     def unit(self, place: Place) -> UnitText:
         """The smallest unit that holds the place; the whole file if it crosses units."""
-        return self._unit(place, lambda unit: True)
+        return (self._around(place) or [self.file(place.path)])[-1]
 
-    def definition(self, place: Place) -> UnitText:
-        """The innermost function, method or class unit that holds the place; a top-level statement otherwise."""
-        return self._unit(place, lambda unit: unit.kind == "class" or unit.is_def)
+    def scope(self, place: Place) -> UnitText:
+        """The function or method that the place stands in; the whole file for code at module level."""
+        return next((unit for unit in reversed(self._around(place, defs=True))), self.file(place.path))
 
     def file(self, path: str) -> UnitText:
         """The whole file as one unit."""
@@ -120,28 +131,31 @@ class FixContext:
         """The tree of `unit(place)`, or None where that text is not Python (somebody is typing in it)."""
         return self._tree(self.unit(place))
 
-    def definition_tree(self, place: Place) -> Tree | None:
-        """The tree of `definition(place)`, for fixes that must see the function around a place."""
-        return self._tree(self.definition(place))
+    def scope_tree(self, place: Place) -> Tree | None:
+        """The tree of `scope(place)`, for fixes that must see the statements around a place."""
+        return self._tree(self.scope(place))
 
     def file_tree(self, path: str) -> Tree | None:
         """The tree of the whole file: dear (tens of milliseconds per thousand lines); for module-level fixes."""
         return self._tree(self.file(path))
 
-    def _unit(self, place: Place, deeper: Callable[[Unit], bool]) -> UnitText:
-        text = self.source(place.path).text
-        found = UnitText(place.path, 0, text)
-        units: Sequence[Unit] = cut(text)
-        top = True
+    def _around(self, place: Place, defs: bool = False) -> list[UnitText]:
+        """The units that hold the place, outermost first; only functions and methods if `defs`."""
+        found: list[UnitText] = []
+        units: Sequence[Unit] = cut(self.source(place.path).text)
         while units:
-            inside = [u for u in units if u.start <= place.start and place.end <= u.start + len(u.text)]
-            if not inside or not (top or deeper(inside[0])):
-                return found
-            found, units, top = UnitText(place.path, inside[0].start, inside[0].text), inside[0].children, False
+            inside = next((u for u in units if u.start <= place.start and place.end <= u.start + len(u.text)), None)
+            if inside is None:
+                break
+            if inside.is_def or not defs:
+                found.append(UnitText(place.path, inside.start, inside.text))
+            units = inside.children
         return found
 
     def _tree(self, unit: UnitText) -> Tree | None:
-        return read_tree(unit, self.source(unit.path).text)
+        if unit not in self._trees:
+            self._trees[unit] = read_tree(unit, self.source(unit.path).text)
+        return self._trees[unit]
 
 
 def read_tree(unit: UnitText, whole: str) -> Tree | None:
@@ -203,6 +217,9 @@ class Tree:
         start, end = self.span(node)
         return self._whole[start:end]
 
+    def text(self, start: int, end: int) -> str:
+        return self._whole[start:end]
+
     def nodes(self, *types: type[Node]) -> Iterator[Node]:
         """Every node of these types, outer before inner, in the order of the text."""
         return (node for node in self._spans if isinstance(node, types))
@@ -261,6 +278,14 @@ class Tree:
                 continue
             yield name
 
+    def attributes(self, node: cst.CSTNode) -> Iterator[cst.Name]:
+        """The name of every attribute that is read or called in the node: `c` of `a.b.c()`, and `b`."""
+        start, end = self.span(node)
+        for attribute in self.nodes(self.cst.Attribute):
+            first, last = self.span(attribute)
+            if start <= first and last <= end:
+                yield attribute.attr
+
     # ------------------------------------------------------------ layout of the text
 
     @property
@@ -285,8 +310,11 @@ class Tree:
 
     def indent(self, node: cst.CSTNode) -> str:
         """The blanks at the start of the line on which the node starts."""
-        start = self.line_start(self.span(node)[0])
-        found = re.compile(r"[ \t\f]*").match(self._whole, start)
+        return self.indent_at(self.span(node)[0])
+
+    def indent_at(self, offset: int) -> str:
+        """The blanks at the start of the line that holds `offset`."""
+        found = re.compile(r"[ \t\f]*").match(self._whole, self.line_start(offset))
         return found[0] if found else ""
 
     # ------------------------------------------------------------ edits
@@ -348,13 +376,26 @@ class Tree:
         """New lines, indented as the statement is, directly below the last line of it."""
         end = self.line_end(self.span(statement)[1])
         indent = self.indent(statement)
-        if end and self._whole[end - 1] not in "\r\n":
+        if not self.ends_line(end):
             return Edit(self.path, end, end, "".join(f"{self.newline}{indent}{line}" for line in lines))
         return Edit(self.path, end, end, "".join(f"{indent}{line}{self.newline}" for line in lines))
 
     def _first_line(self, statement: cst.CSTNode) -> int:
         decorators = getattr(statement, "decorators", ())
         return self.span(decorators[0])[0] if decorators else self.span(statement)[0]
+
+    def insert_decorator(self, function: cst.FunctionDef, line: str) -> Edit:
+        """A decorator directly above `def`, below those that are there."""
+        start = self.line_start(self.span(function.name)[0])
+        return Edit(self.path, start, start, f"{self.indent_at(start)}{line}{self.newline}")
+
+    def block_end(self, statement: cst.CSTNode) -> int:
+        """The end of the last line of a statement, its line end included."""
+        return self.line_end(self.span(statement)[1])
+
+    def ends_line(self, offset: int) -> bool:
+        """Whether a line end stands before this offset."""
+        return offset > 0 and self._whole[offset - 1] in "\r\n"
 
     def indented(self, start: int, end: int, by: str | None = None) -> tuple[Edit, ...]:
         """Indent the lines that start in `[start, end)` by one level; blank lines and the insides of strings stay."""
@@ -382,6 +423,35 @@ class Tree:
         if lines and lines[0].start == start:  # one insertion at one place, not two
             head, lines = head._replace(content=head.content + lines[0].content), lines[1:]
         return (head, *lines)
+
+    def outdented(self, start: int, end: int, by: str) -> tuple[Edit, ...]:
+        """Take `by` away from the start of the lines that start in `[start, end)`, the insides of strings excepted."""
+        return tuple(
+            Edit(self.path, edit.start, edit.start + len(by), "")
+            for edit in self.indented(start, end)
+            if self._whole.startswith(by, edit.start)
+        )
+
+    def unwrap_with(self, block: cst.With, item: cst.WithItem) -> tuple[Edit, ...]:
+        """Take one item out of a `with`; the block's lines move out if it was the only one. A comment on the header
+        line stays, above them."""
+        cst: Any = self.cst
+        items = block.items
+        if len(items) > 1:
+            index = next(i for i, other in enumerate(items) if other is item)
+            if index:
+                return (Edit(self.path, self.span(items[index - 1].item)[1], self.span(item.item)[1], ""),)
+            return (Edit(self.path, self.span(item.item)[0], self.span(items[1].item)[0], ""),)
+        first, last = block.body.body[0], block.body.body[-1]
+        start = self.span(block)[0]
+        if not isinstance(block.body, cst.IndentedBlock):
+            return (Edit(self.path, start, self.span(first)[0], ""),)
+        header = self.line_end(self.span(item)[1])
+        comment = block.body.header.comment
+        edits = [Edit(self.path, start, self.span(comment)[0], "")] if comment else []
+        edits = edits or [Edit(self.path, self.line_start(start), header, "")]
+        by = self.indent(first).removeprefix(self.indent(block))
+        return (*edits, *self.outdented(header, self.line_end(self.span(last)[1]), by))
 
 
 def _positions(

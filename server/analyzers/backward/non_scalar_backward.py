@@ -1,0 +1,40 @@
+"""`backward()` without an argument is called on a tensor that holds more than one number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...edits import Applicability, Edit, Fix, FixContext
+from ...findings import Finding, Severity
+from ...rule import Rule
+
+if TYPE_CHECKING:
+    from ...flow import Flow
+
+
+def check(flow: Flow) -> Iterable[Finding]:
+    return ()
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Go backward from the mean. A loss function that was told not to reduce takes it by default: there it is safe.
+
+    Needs: the place is the receiver of `backward`; the trail ends at the call that leaves more than one number
+    (`F.mse_loss(..., reduction="none")`, `nn.CrossEntropyLoss(reduction="none")`, `model(x)`).
+    """
+    tree = context.scope_tree(finding.place)
+    if tree is None:
+        return None
+    cst = tree.cst
+    node = tree.find(finding.place, cst.BaseExpression)
+    if node is None or tree.place(node) != finding.place:
+        return None
+    origin = context.text(finding.trail[-1].place) if finding.trail else ""
+    told = "reduction=" in origin.replace(" ", "")
+    end = tree.outer_span(node)[1]
+    edit = Edit(tree.path, end, end, ".mean()")
+    return Fix("Go backward from the mean", Applicability.SAFE if told else Applicability.UNSAFE, (edit,))
+
+
+RULE = Rule(code="GL301", severity=Severity.ERROR, check=check)

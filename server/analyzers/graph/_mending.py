@@ -1,0 +1,212 @@
+"""Taking a cut back: which text ends the line at a place, and what of it may stay.
+
+`mend` is what the fixes of this family share. It knows a cut by its form alone (`x.item()`, `float(x)`,
+`torch.tensor(x)`, `with torch.no_grad():`): that torch is meant was established by the rule's check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...edits import Edit, FixContext, Tree
+from ...findings import Place
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+METHODS = {"item", "tolist", "detach", "numpy"}  # x.item() is worth x, but for the line
+PASSED = {"cpu"}  # stands between two of them and means nothing without them
+NUMBERS = {"float", "int"}
+COPIES = {"tensor", "as_tensor", "from_numpy", "asarray", "array", "Tensor", "FloatTensor", "new_tensor", "Variable"}
+REGIONS = {"no_grad", "inference_mode", "set_grad_enabled"}
+
+
+class Mended(NamedTuple):
+    """`safe` is whether only the line is touched; `said` what is done, as orders without a full stop."""
+
+    edits: tuple[Edit, ...]
+    safe: bool
+    said: tuple[str, ...]
+
+    @property
+    def message(self) -> str:
+        first, *others = dict.fromkeys(self.said)
+        return " and ".join([first, *(f"{word[0].lower()}{word[1:]}" for word in others)])
+
+
+def mend(context: FixContext, at: Place, places: Iterable[Place]) -> Mended | None:
+    """Take back the cuts that stand at exactly these places, for the sake of what stands at `at`.
+
+    A place that holds no cut (a step of a trail that only passes the value on) is passed over; the last place is the
+    origin and must hold one. None: it does not, or the text cannot be read.
+    """
+    ordered = list(dict.fromkeys(places))
+    home = context.scope(at)
+    done: list[Place] = []
+    parts: list[Mended] = []
+    for place in sorted(ordered, key=lambda place: place.start - place.end):
+        if place in done:
+            continue
+        part = _mend_one(context, place)
+        if part is None:
+            if place == ordered[-1]:
+                return None
+            continue
+        mended, peeled = part
+        done += peeled
+        parts.append(mended._replace(safe=mended.safe and context.scope(place) == home))
+    if not parts:
+        return None
+    return Mended(
+        tuple(dict.fromkeys(edit for part in parts for edit in part.edits)),
+        all(part.safe for part in parts),
+        tuple(word for part in parts for word in part.said),
+    )
+
+
+def _mend_one(context: FixContext, place: Place) -> tuple[Mended, list[Place]] | None:
+    """What takes this one cut back, and the places of all cuts that are gone with it."""
+    tree = context.scope_tree(place)
+    if tree is None:
+        return None
+    cst = tree.cst
+    node = tree.find(place, cst.Call, cst.Attribute, cst.Name)
+    if node is None or tree.place(node) != place:
+        return None
+    if (region := _region(tree, node)) is not None:
+        return region, [place]
+    return _peel(tree, node)
+
+
+def _peel(tree: Tree, node: cst.BaseExpression) -> tuple[Mended, list[Place]] | None:
+    cst = tree.cst
+    inner: Any = node
+    said: list[str] = []
+    gone: list[Place] = []
+    after = ""
+    while True:
+        method = inner.func.attr.value if isinstance(inner, cst.Call) and isinstance(inner.func, cst.Attribute) else ""
+        name = inner.func.value if isinstance(inner, cst.Call) and isinstance(inner.func, cst.Name) else method
+        if method in METHODS and not inner.args:
+            word, below = f"Drop .{method}()", inner.func.value
+        elif method in PASSED and not inner.args and gone and _leads_to_cut(tree, inner.func.value):
+            word, below = "", inner.func.value
+        elif isinstance(inner, cst.Attribute) and inner.attr.value == "data":
+            word, below = "Drop .data", inner.value
+        elif name in NUMBERS and not method and len(inner.args) == 1:
+            word, below = f"Drop {name}()", inner.args[0].value
+        elif name in COPIES and inner.args and inner.args[0].keyword is None and not inner.args[0].star:
+            below = inner.args[0].value
+            if _is_list(tree, below):
+                return _stack(tree, node, inner, said, gone) if not gone else None
+            word = "Use the tensor itself, not a copy of its values"
+            kept = [arg for arg in inner.args[1:] if arg.keyword is None or arg.keyword.value != "requires_grad"]
+            if kept:
+                after = f".to({', '.join(_arg(tree, arg) for arg in kept)})"
+        else:
+            break
+        gone.append(tree.place(inner))
+        said += [word] if word and not said else []
+        inner = below
+    if not gone:
+        return None
+    start, end = tree.outer_span(inner)
+    first, last = tree.span(node)
+    source = tree.text(start, end)
+    if _needs_parentheses(tree, node, inner, bool(after)):
+        source = f"({source})"
+    if source.startswith("(") or after:
+        edits = (Edit(tree.path, first, last, source + after),)
+    else:
+        edits = tree.keep(node, start, end)
+    return Mended(edits, True, tuple(said)), gone
+
+
+def _leads_to_cut(tree: Tree, node: cst.BaseExpression) -> bool:
+    cst = tree.cst
+    if isinstance(node, cst.Attribute):
+        return node.attr.value == "data"
+    return isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in METHODS
+
+
+def _arg(tree: Tree, arg: cst.Arg) -> str:
+    value = tree.code(arg.value)
+    return f"{arg.keyword.value}={value}" if arg.keyword else value
+
+
+def _needs_parentheses(tree: Tree, node: cst.CSTNode, inner: Any, followed: bool) -> bool:
+    cst = tree.cst
+    loose = (cst.BinaryOperation, cst.Comparison, cst.BooleanOperation, cst.UnaryOperation, cst.IfExp, cst.Lambda)
+    if not isinstance(inner, loose) or inner.lpar:
+        return False
+    alone = (cst.Arg, cst.Assign, cst.AnnAssign, cst.AugAssign, cst.Return, cst.Expr, cst.Element, cst.DictElement)
+    return followed or not isinstance(tree.parent(node), alone)
+
+
+def _is_list(tree: Tree, node: cst.BaseExpression) -> bool:
+    """Whether a display or a comprehension stands here, or a name that was bound to one in this unit."""
+    cst = tree.cst
+    displays = (cst.List, cst.Tuple, cst.ListComp)
+    if isinstance(node, displays):
+        return True
+    if not isinstance(node, (cst.Name, cst.Attribute)):
+        return False
+    wanted = tree.code(node)
+    return any(
+        isinstance(assign.value, displays) and any(tree.code(target.target) == wanted for target in assign.targets)
+        for assign in tree.nodes(cst.Assign)
+    )
+
+
+def _stack(tree: Tree, node: Any, call: Any, said: list[str], gone: list[Place]) -> tuple[Mended, list[Place]] | None:
+    """`torch.tensor([a, b], dtype=d)` becomes `torch.stack([a, b]).to(dtype=d)`."""
+    cst = tree.cst
+    function = call.func
+    module = tree.code(function.value) if isinstance(function, cst.Attribute) else ""
+    if not module or function.attr.value == "new_tensor":
+        return None
+    others = [arg for arg in call.args[1:] if arg.keyword is None or arg.keyword.value != "requires_grad"]
+    edits = [Edit(tree.path, *tree.span(function), f"{module}.stack")]
+    last = tree.span(call)[1]
+    if len(call.args) > 1:
+        tail = f").to({', '.join(_arg(tree, arg) for arg in others)})" if others else ")"
+        edits.append(Edit(tree.path, tree.outer_span(call.args[0].value)[1], last, tail))
+    said = [*said, "Stack the tensors instead of copying their values"]
+    return Mended(tuple(edits), True, tuple(said)), [*gone, tree.place(call)]
+
+
+def _region(tree: Tree, node: Any) -> Mended | None:
+    """Take away the `with` or the decorator at this call, if it is one of grad mode."""
+    cst = tree.cst
+    function = node.func if isinstance(node, cst.Call) else node
+    name = function.attr.value if isinstance(function, cst.Attribute) else getattr(function, "value", "")
+    if name not in REGIONS:
+        return None
+    holder = tree.parent(node)
+    if isinstance(holder, cst.Decorator):
+        start, end = tree.line_start(tree.span(holder)[0]), tree.line_end(tree.span(holder)[1])
+        return Mended((Edit(tree.path, start, end, ""),), True, (f"Take {name} off the function",))
+    if not isinstance(holder, cst.WithItem):
+        return None
+    block = tree.parent(holder)
+    edits = tree.unwrap_with(block, holder)
+    return edits and Mended(edits, _is_chain(tree, block), (f"Compute it outside of {name}",))
+
+
+def _is_chain(tree: Tree, block: Any) -> bool:
+    """Whether each statement of the block only goes on with what the one before it made: nothing else was meant to be
+    kept out of the graph."""
+    cst = tree.cst
+    made: str | None = None
+    for line in block.body.body:
+        small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else line
+        if not isinstance(small, cst.Assign) or len(small.targets) != 1:
+            return False
+        if made is not None and made not in {name.value for name in tree.names(small.value)}:
+            return False
+        target = small.targets[0].target
+        if not isinstance(target, cst.Name):
+            return False
+        made = target.value
+    return True

@@ -1,0 +1,35 @@
+"""`backward()` starts from a tensor that has lost its graph: no parameter can get a gradient from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...edits import Applicability, Fix, FixContext
+from ...findings import Finding, Severity
+from ...rule import Rule
+from ._mending import mend
+
+if TYPE_CHECKING:
+    from ...flow import Flow
+
+
+def check(flow: Flow) -> Iterable[Finding]:
+    return ()
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Take the cut back.
+
+    Needs: the place is the receiver of `backward`; each cut on the way is a step of the trail, and the origin is the
+    last: the whole call (`pred.detach()`, `torch.tensor(losses)`), the attribute (`pred.data`), or the context manager
+    (`torch.no_grad()` in the `with` or the decorator). The trail is empty if the receiver is the cut.
+    """
+    places = [step.place for step in finding.trail] or [finding.place]
+    mended = mend(context, finding.place, places)
+    if mended is None:
+        return None
+    return Fix(mended.message, Applicability.SAFE if mended.safe else Applicability.UNSAFE, mended.edits)
+
+
+RULE = Rule(code="GL102", severity=Severity.ERROR, check=check)

@@ -1,0 +1,30 @@
+"""A global switch turns gradients off and nobody turns them on again before the training that comes later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...edits import Fix, FixContext
+from ...findings import Finding, Severity
+from ...rule import Rule
+from ._switch import end_switch
+
+if TYPE_CHECKING:
+    from ...flow import Flow
+
+
+def check(flow: Flow) -> Iterable[Finding]:
+    return ()
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Put a context manager around what the switch was meant for.
+
+    Needs: the place is the whole call (`torch.set_grad_enabled(False)`, `torch.no_grad().__enter__()`); the steps of
+    the trail are the receivers of the backward calls that it reaches.
+    """
+    return end_switch(finding.place, [step.place for step in finding.trail], context)
+
+
+RULE = Rule(code="GL201", severity=Severity.ERROR, check=check)
