@@ -1,0 +1,261 @@
+"""When what is analysed: the document being typed in first, at once; then everything that may depend on it.
+
+The analysis runs on the event loop and stops as soon as a message waits (`Inbox.waiting`); the engine keeps what it
+has learned, so beginning again costs little. There is no debounce: messages that came meanwhile are taken first, and
+the next analysis sees the newest text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+from ..findings import Finding, Place, Step
+from ..text import Source
+from .engine import CancelledError, Engine, Findings
+
+LOG = logging.getLogger(__name__)
+
+PATIENCE = 20  # analyses in a row that messages may stop before one is let run to its end
+IDLE = 2.0  # seconds without work before garbage is collected
+
+
+class Analysis:
+    """The findings of the workspace, kept up to date.
+
+    Findings of a document come twice: from the document alone, at once (`_alone`), and from the whole scope
+    (`_whole`). What only the latter has, because another file is needed to see it, is carried over an edit to its
+    new place (`_carried`) until the whole scope has been analysed again.
+
+    `opened()` are the paths of the open documents, `published(paths)` is called with files that need to be shown
+    anew, `scanned(done, total)` as the files of the workspace are read for the first time.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        waiting: Callable[[], bool],
+        opened: Callable[[], Collection[str]],
+        published: Callable[[list[str]], None],
+        scanned: Callable[[int, int], None],
+    ) -> None:
+        self.whole_project = True  # or open documents alone
+        self.enabled: Callable[[str], bool] = lambda path: True
+        self.idle: list[Callable[[], Iterator[None]]] = []  # done in pieces when all other work is done
+        self.revision = 0  # goes up with every change
+        self._engine = engine
+        self._waiting = waiting
+        self._opened = opened
+        self._published = published
+        self._scanned = scanned
+        self._texts: dict[str, str] = {}  # of the open documents
+        self._alone: Findings = {}
+        self._whole: Findings = {}
+        self._carried: Findings = {}
+        self._shown: Findings = {}
+        self._dirty: list[str] = []  # open documents to look at first, the newest last
+        self._unread: list[str] | None = None  # what the first scan has yet to read; None before it has begun
+        self._files = 0  # how many it reads
+        self._stale = False  # whether the whole scope must be looked at
+        self._stopped = 0  # analyses in a row that a message stopped
+        self._wake = asyncio.Event()
+        self._waiters: list[asyncio.Future[None]] = []
+
+    # What others tell
+
+    def changed(self, path: str, source: Source | None) -> None:
+        """A document was opened, edited or (None) closed."""
+        self._engine.update(path, source)
+        before = self._texts.pop(path, None)
+        alone = self._alone.pop(path, ())
+        extra = self._carried.pop(path, None)
+        if path in self._dirty:
+            self._dirty.remove(path)
+        if source is not None:
+            self._texts[path] = source.text
+            self._dirty.append(path)
+            if extra is None:
+                extra = tuple(finding for finding in self._whole.get(path, ()) if finding not in alone)
+            self._carried[path] = carry(extra, before, source.text)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Something else changed (files, settings): look at everything again."""
+        self._stale = True
+        self.revision += 1
+        self._wake.set()
+
+    def rescan(self) -> None:
+        """The workspace has other files than before."""
+        self._unread = None
+        self.refresh()
+
+    # What others ask
+
+    def findings(self, path: str) -> tuple[Finding, ...]:
+        """The findings of a file that are shown now."""
+        return self._shown.get(path, ())
+
+    def paths(self) -> list[str]:
+        """The files that have findings now."""
+        return [path for path, found in self._shown.items() if found]
+
+    async def settled(self, path: str) -> None:
+        """Returns when the findings of an open document are those of its newest text."""
+        while path in self._dirty:
+            await self.news()
+
+    async def news(self) -> None:
+        """Returns when an analysis has ended."""
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        await waiter
+
+    # The work
+
+    async def run(self) -> None:
+        """Works until it is cancelled."""
+        gc.disable()  # garbage is collected when idle: within an analysis that would cost more than the analysis
+        while True:
+            self._wake.clear()
+            if not self._step():
+                await self._rest()
+            await asyncio.sleep(0)
+            while self._waiting():
+                await asyncio.sleep(0)
+
+    async def _rest(self) -> None:
+        for work in self.idle:
+            for _ in work():
+                await asyncio.sleep(0)
+                if self._waiting() or self._wake.is_set():
+                    return
+        try:
+            await asyncio.wait_for(self._wake.wait(), IDLE)
+        except asyncio.TimeoutError:
+            gc.collect()
+            await self._wake.wait()
+
+    def _step(self) -> bool:
+        """Does the most urgent piece of work; returns whether there was any."""
+        if self._dirty:
+            self._document(self._dirty[-1])
+        elif self._whole_is_read():
+            if not self._stale:
+                return False
+            self._everything()
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        return True
+
+    def _document(self, path: str) -> None:
+        found = self._check([path])
+        if found is None:
+            return
+        self._dirty.remove(path)
+        self._alone[path] = found.get(path, ())
+        self._show({path: _merged(self._alone[path], self._carried.get(path, ()))}, always=[path])
+
+    def _whole_is_read(self) -> bool:
+        """Reads one more file of the workspace; True if there is none left to read."""
+        if not self.whole_project:
+            return True
+        if self._unread is None:
+            self._unread = [path for path in self._engine.files() if path not in self._texts and self.enabled(path)]
+            self._files = len(self._unread)
+        if not self._unread:
+            return True
+        if self._check([self._unread[-1]]) is not None:
+            self._unread.pop()
+            self._scanned(self._files - len(self._unread), self._files)
+            if not self._unread:
+                gc.collect()
+                gc.freeze()  # what the scan has made stays; later collections need not walk it
+        return False
+
+    def _everything(self) -> None:
+        scope = [path for path in self._opened() if self.enabled(path)]
+        if self.whole_project:
+            scope += [path for path in self._engine.files() if path not in self._texts and self.enabled(path)]
+        self._stale = False
+        found = self._check(scope)
+        if found is None:
+            self._stale = True
+            return
+        self._whole = {path: some for path, some in found.items() if some and (self.whole_project or path in scope)}
+        self._carried.clear()
+        gone = {path: () for path in self._shown if path not in self._whole}
+        self._show({**self._whole, **gone})
+
+    def _check(self, paths: list[str]) -> Findings | None:
+        """The findings of these files; None if a message stopped the analysis. A failure is logged."""
+        try:
+            found = self._engine.check([path for path in paths if self.enabled(path)], self._cancelled)
+        except CancelledError:
+            self._stopped += 1
+            return None
+        except Exception:
+            LOG.exception("the analysis of %s failed", paths[0] if len(paths) == 1 else f"{len(paths)} files")
+            found = {path: self._shown.get(path, ()) for path in paths}
+        self._stopped = 0
+        return found
+
+    def _cancelled(self) -> bool:
+        return self._stopped < PATIENCE and self._waiting()
+
+    def _show(self, findings: Findings, always: Iterable[str] = ()) -> None:
+        changed = {path for path, found in findings.items() if found != self._shown.get(path, ())} | set(always)
+        for path in changed:
+            if findings[path]:
+                self._shown[path] = findings[path]
+            else:
+                self._shown.pop(path, None)
+        if changed:
+            self._published(sorted(changed))
+
+
+def _merged(some: tuple[Finding, ...], others: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    more = [finding for finding in others if finding not in some]
+    return tuple(sorted([*some, *more], key=lambda finding: finding.place)) if more else some
+
+
+def carry(findings: tuple[Finding, ...], before: str | None, after: str) -> tuple[Finding, ...]:
+    """The findings of a text at their places in the edited text; those that the edit touches are dropped."""
+    if before is None or before == after or not findings:
+        return findings
+    head = _common(before, after)
+    tail = _common(before[head:][::-1], after[head:][::-1])
+    moved = len(after) - len(before)
+
+    def place(old: Place, path: str) -> Place | None:
+        if old.path != path or old.end <= head:
+            return old
+        if old.start >= len(before) - tail:
+            return Place(path, old.start + moved, old.end + moved)
+        return None
+
+    kept = []
+    for finding in findings:
+        path = finding.place.path
+        at = place(finding.place, path)
+        steps = [(place(step.place, path), step.note) for step in finding.trail]
+        if at is not None and all(step is not None for step, _ in steps):
+            trail = tuple(Step(step, note) for step, note in steps if step is not None)
+            kept.append(finding._replace(place=at, trail=trail))
+    return tuple(kept)
+
+
+def _common(one: str, other: str) -> int:
+    """How many characters both begin with; by bisection, as comparing slices is far faster than characters."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,238 @@
+"""Code actions: the fixes of findings, all safe fixes of a file at once, and suppressions.
+
+Titles need the fix, so it is made for the list, and kept until the texts change; its edits are sent only when the
+client asks for them (`codeAction/resolve`), or at once to clients that never ask.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types
+
+from ..edits import Applicability, Edit, EditingUnavailableError, Fix
+from ..findings import Finding, Place
+from .sync import View
+
+if TYPE_CHECKING:
+    from .server import GradlineServer
+
+LOG = logging.getLogger(__name__)
+
+FIX_ALL = "source.fixAll.gradline"
+KINDS = [types.CodeActionKind.QuickFix, FIX_ALL]
+INSTALL = "gradline.installLibcst"  # a command of the client's; only for clients that say they have it
+REVIEW = "review"  # the annotation of edits that somebody has to look at
+ORDER = (Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY)
+
+
+class Fixes:
+    """Fixes that were made, until the texts change."""
+
+    def __init__(self, server: GradlineServer) -> None:
+        self._server = server
+        self._made: dict[tuple[str, Place, str], Fix | None] = {}
+        self._revision = -1
+        self.unavailable = False  # LibCST is missing
+
+    def of(self, finding: Finding) -> Fix | None:
+        """The fix of a finding, None if there is none. A failure is logged and is no fix."""
+        if self._revision != self._server.analysis.revision:
+            self._made.clear()
+            self._revision = self._server.analysis.revision
+        key = finding.code, finding.place, finding.message
+        if key not in self._made:
+            self._made[key] = self._make(finding)
+        return self._made[key]
+
+    def _make(self, finding: Finding) -> Fix | None:
+        if not finding.fixable:
+            return None
+        try:
+            fix = self._server.engine.fix(finding)
+        except EditingUnavailableError as error:
+            if not self.unavailable:
+                LOG.warning("%s", error)
+            self.unavailable = True
+            return None
+        except Exception:
+            LOG.exception("fixing %s failed", finding.code)
+            return None
+        self.unavailable = False
+        return fix
+
+
+def register(server: GradlineServer) -> None:
+    fixes = server.fixes
+
+    @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions(KINDS, resolve_provider=True))
+    async def actions(params: types.CodeActionParams) -> list[types.CodeAction]:
+        uri = params.text_document.uri
+        view = server.view(uri)
+        if view is None:
+            return []
+        await server.analysis.settled(view.path)
+        view = server.view(uri) or view
+        only = params.context.only or []
+        found: list[types.CodeAction] = []
+        if _wanted(types.CodeActionKind.QuickFix, only):
+            start, end = view.offset(params.range.start), view.offset(params.range.end)
+            here = [
+                finding
+                for finding in server.analysis.findings(view.path)
+                if finding.place.start <= end and start <= finding.place.end
+            ]
+            found += _quick_fixes(server, view, here, params.context.diagnostics)
+        if only and _wanted(FIX_ALL, only):
+            found += _fix_all(server, view)
+        if not server.client_has("text_document.code_action.resolve_support"):
+            for action in found:
+                _complete(server, action)
+        return found
+
+    @server.feature(types.CODE_ACTION_RESOLVE)
+    def resolve(action: types.CodeAction) -> types.CodeAction:
+        _complete(server, action)
+        return action
+
+    def prepare() -> Iterator[None]:
+        """Makes the fixes of what is open before they are asked for."""
+        for path in server.documents.paths():
+            for finding in server.analysis.findings(path):
+                yield
+                fixes.of(finding)
+
+    server.analysis_idle.append(prepare)
+
+
+def _wanted(kind: str, only: Sequence[str]) -> bool:
+    return not only or any(kind == some or kind.startswith(f"{some}.") or some == "" for some in only)
+
+
+def _quick_fixes(
+    server: GradlineServer, view: View, findings: Sequence[Finding], diagnostics: Sequence[types.Diagnostic]
+) -> list[types.CodeAction]:
+    made: list[tuple[int, types.CodeAction]] = []
+    ignores: list[types.CodeAction] = []
+    for finding in findings:
+        at = view.range(finding.place.start, finding.place.end)
+        own = [item for item in diagnostics if item.code == finding.code and item.range == at]
+        data = {"uri": view.uri, **_key(finding)}
+        fix = server.fixes.of(finding)
+        if fix is not None:
+            action = types.CodeAction(
+                title=fix.message,
+                kind=types.CodeActionKind.QuickFix,
+                diagnostics=own or None,
+                is_preferred=True if fix.applicability is Applicability.SAFE else None,
+                data={"make": "fix", **data},
+            )
+            made.append((ORDER.index(fix.applicability), action))
+            alike = [other for other in server.analysis.findings(view.path) if other.code == finding.code]
+            if len(alike) > 1 and fix.applicability is Applicability.SAFE:
+                title = f"Fix all {finding.name} ({finding.code}) in this file"
+                data = {"make": "all", "uri": view.uri, "code": finding.code}
+                made.append((len(ORDER), types.CodeAction(title, kind=types.CodeActionKind.QuickFix, data=data)))
+        elif server.fixes.unavailable and finding.fixable and INSTALL in server.options.get("commands", ()):
+            title = "Install LibCST to fix this"
+            command = types.Command(title, INSTALL)
+            action = types.CodeAction(title, kind=types.CodeActionKind.QuickFix, diagnostics=own, command=command)
+            made.append((0, action))
+        ignores.append(
+            types.CodeAction(
+                title=f"Ignore {finding.name} ({finding.code}) here",
+                kind=types.CodeActionKind.QuickFix,
+                diagnostics=own or None,
+                data={"make": "ignore", "uri": view.uri, **_key(finding)},
+            )
+        )
+    unique = {action.title: action for _, action in sorted(made, key=lambda item: -item[0])}
+    ordered = [action for _, action in sorted(made, key=lambda item: item[0]) if unique[action.title] is action]
+    return ordered + list({action.title: action for action in ignores}.values())
+
+
+def _fix_all(server: GradlineServer, view: View) -> list[types.CodeAction]:
+    if not any(_is_safe(server.fixes.of(finding)) for finding in server.analysis.findings(view.path)):
+        return []
+    data = {"make": "all", "uri": view.uri, "code": None}
+    return [types.CodeAction("Fix all that is safe to fix (gradline)", kind=FIX_ALL, data=data)]
+
+
+def _is_safe(fix: Fix | None) -> bool:
+    return fix is not None and fix.applicability is Applicability.SAFE
+
+
+def _key(finding: Finding) -> dict[str, Any]:
+    return {"code": finding.code, "start": finding.place.start, "end": finding.place.end}
+
+
+def _complete(server: GradlineServer, action: types.CodeAction) -> None:
+    """Puts the edits into an action. Where the texts have changed meanwhile it stays without."""
+    data = action.data if isinstance(action.data, dict) else {}
+    view = server.view(str(data.get("uri")))
+    if view is None:
+        return
+    findings = server.analysis.findings(view.path)
+    if data["make"] == "all":
+        some = [finding for finding in findings if data["code"] in (None, finding.code)]
+        safe = [fix for finding in some if (fix := server.fixes.of(finding)) and _is_safe(fix)]
+        action.edit = workspace_edit(server, _disjoint(safe), None)
+        return
+    finding = next((finding for finding in findings if _key(finding).items() <= data.items()), None)
+    if finding is None:
+        return
+    fix = server.fixes.of(finding) if data["make"] == "fix" else server.engine.ignore(finding)
+    if fix is not None:
+        action.edit = workspace_edit(server, fix.edits, None if _is_safe(fix) else fix.message)
+
+
+def _disjoint(fixes: Iterable[Fix]) -> list[Edit]:
+    """The edits of as many of the fixes, from the first on, as do not touch each other; equal edits count once."""
+    taken: list[Edit] = []
+    for fix in fixes:
+        new = [edit for edit in fix.edits if edit not in taken]
+        clash = any(
+            edit.path == other.path and edit.start <= other.end and other.start <= edit.end
+            for edit in new
+            for other in taken
+        )
+        if not clash:
+            taken += new
+    return taken
+
+
+def workspace_edit(server: GradlineServer, edits: Iterable[Edit], review: str | None) -> types.WorkspaceEdit | None:
+    """Edits as the client takes them; None if one is in a place that has no address (a cell of a closed notebook).
+
+    `review` is the label under which a client that can asks the user to confirm them.
+    """
+    by_uri: dict[str, list[types.TextEdit]] = {}
+    versions: dict[str, int | None] = {}
+    annotate = review is not None and server.client_has("workspace.workspace_edit.change_annotation_support")
+    for edit in edits:
+        views = server.documents.views(edit.path)
+        view = next((view for view in views if view.holds(edit.start, edit.end)), None)
+        if view is not None:
+            uri, at = view.uri, view.range(edit.start, edit.end)
+            versions[uri] = view.version
+        else:
+            location = server.place(edit.path, edit.start, edit.end)
+            if location is None:
+                return None
+            uri, at = location.uri, location.range
+            versions[uri] = None
+        new: types.TextEdit = types.TextEdit(at, edit.content)
+        if annotate:
+            new = types.AnnotatedTextEdit(REVIEW, at, edit.content)
+        by_uri.setdefault(uri, []).append(new)
+    if not server.client_has("workspace.workspace_edit.document_changes"):
+        return types.WorkspaceEdit(changes=by_uri)
+    return types.WorkspaceEdit(
+        document_changes=[
+            types.TextDocumentEdit(types.OptionalVersionedTextDocumentIdentifier(uri, versions[uri]), items)
+            for uri, items in by_uri.items()
+        ],
+        change_annotations={REVIEW: types.ChangeAnnotation(review, needs_confirmation=True)} if annotate else None,
+    )

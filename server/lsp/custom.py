@@ -1,0 +1,75 @@
+"""Requests of our own: the gradient line of a document, for clients that draw, and the pages of rules.
+
+    gradline/lines    {textDocument: {uri}}  ->  {regions: [{range, mode, note, origin}], cuts: [range]} | null
+    gradline/explain  {rule}                 ->  {code, name, markdown} | null
+    gradline/rules    {}                     ->  [{code, name, summary}]
+    gradline/about    {}                     ->  {version, pid, python, libcst, folder}
+
+`mode` is "on", "off", "inference" or "unknown"; `origin` a Location or null. A client that says
+`initializationOptions.lines = true` is told by the notification `gradline/linesChanged {uri}` to ask anew.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..rule import find, rules
+
+if TYPE_CHECKING:
+    from .server import GradlineServer
+
+
+def register(server: GradlineServer) -> None:
+    @server.feature("gradline/lines")
+    async def lines(params: Any) -> dict[str, Any] | None:
+        uri = params.textDocument.uri
+        view = server.view(uri)
+        if view is None:
+            return None
+        await server.analysis.settled(view.path)
+        view = server.view(uri)
+        if view is None:
+            return None
+        regions = [
+            {
+                "range": view.range(region.start, region.end),
+                "mode": region.mode,
+                "note": region.note,
+                "origin": server.location(region.origin) if region.origin else None,
+            }
+            for region in server.engine.regions(view.path)
+            if region.start < view.end and view.start < region.end
+        ]
+        cuts = [
+            view.range(token.start, token.end)
+            for token in server.engine.tokens(view.path)
+            if "cut" in token.marks and view.holds(token.start, token.end)
+        ]
+        return {"regions": regions, "cuts": cuts}
+
+    @server.feature("gradline/explain")
+    def explain(params: Any) -> dict[str, str] | None:
+        rule = find(str(params.rule))
+        return {"code": rule.code, "name": rule.name, "markdown": rule.page()} if rule else None
+
+    @server.feature("gradline/rules")
+    def every(params: Any) -> list[dict[str, str]]:
+        return [{"code": rule.code, "name": rule.name, "summary": rule.summary} for rule in rules().values()]
+
+    @server.feature("gradline/about")
+    def about(params: Any) -> dict[str, Any]:
+        try:
+            libcst = metadata.version("libcst")
+        except metadata.PackageNotFoundError:
+            libcst = None
+        return {
+            "version": server.version,
+            "pid": os.getpid(),
+            "python": platform.python_version(),
+            "libcst": libcst,
+            "folder": str(Path(__file__).parents[1]),
+        }

@@ -1,0 +1,154 @@
+"""Diagnostics: pushed to clients that cannot ask for them, else given when asked, with result ids."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+
+from . import convert
+
+if TYPE_CHECKING:
+    from .server import GradlineServer
+
+SCAN_SHOWN = 50  # a first scan of fewer files is over before anybody could read of it
+OPTIONS = types.DiagnosticOptions(
+    identifier="gradline", inter_file_dependencies=True, workspace_diagnostics=True, work_done_progress=True
+)
+
+
+class Publisher:
+    """Brings findings to the client, and remembers what it has, so that nothing is sent twice."""
+
+    def __init__(self, server: GradlineServer) -> None:
+        self._server = server
+        self._sent: dict[str, list[types.Diagnostic]] = {}  # by address, pushed
+        self._given: dict[str, tuple[str, list[types.Diagnostic]]] = {}  # by address: result id and what it stands for
+
+    def show(self, paths: list[str]) -> None:
+        """The findings of these files are to be shown anew."""
+        if self._server.client_has("text_document.diagnostic"):
+            # the client asks by itself for what was edited; it cannot know what that did to other open documents
+            if any(self._server.documents.views(path) for path in paths):
+                self._server.refresh_diagnostics()
+            return
+        for path in paths:
+            for uri, version, found in self.of(path):
+                if version is None and found == self._sent.get(uri, []):
+                    continue
+                self._sent[uri] = found
+                if not found and version is None:
+                    del self._sent[uri]
+                self._server.text_document_publish_diagnostics(
+                    types.PublishDiagnosticsParams(uri=uri, diagnostics=found, version=version)
+                )
+
+    def of(self, path: str) -> list[tuple[str, int | None, list[types.Diagnostic]]]:
+        """For each document at a path (a notebook has many): its address, its version if open, its diagnostics."""
+        views = self._server.documents.views(path)
+        found = self._diagnostics(path)
+        if not views:
+            return [(convert.uri_of(path), None, [item for _, item in found])]
+        by_uri: dict[str, list[types.Diagnostic]] = {view.uri: [] for view in views}
+        for uri, item in found:
+            by_uri.setdefault(uri, []).append(item)
+        return [(view.uri, view.version, by_uri[view.uri]) for view in views]
+
+    def _diagnostics(self, path: str) -> list[tuple[str, types.Diagnostic]]:
+        server = self._server
+        related = server.client_has("text_document.publish_diagnostics.related_information") or server.client_has(
+            "text_document.diagnostic.related_information"
+        )
+        found = []
+        for finding in server.analysis.findings(path):
+            at = server.location(finding.place)
+            item = convert.diagnostic(finding, server, server.engine.url(finding), related)
+            if at is not None and item is not None:
+                found.append((at.uri, item))
+        return found
+
+    def closed(self, uri: str) -> None:
+        """A document that is no file has been closed, or a cell removed: nothing may stay behind."""
+        if self._sent.pop(uri, None):
+            self._server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri=uri, diagnostics=[]))
+
+    def report(self, uri: str, found: list[types.Diagnostic], previous: str | None) -> tuple[str, bool]:
+        """The result id of these diagnostics, and whether the client already has them under `previous`."""
+        known = self._given.get(uri)
+        if known is None or known[1] != found:
+            known = self._given[uri] = (uuid.uuid4().hex, found)
+        return known[0], known[0] == previous
+
+
+class ScanProgress:
+    """Shows how far the first scan of a workspace is, if it takes its time."""
+
+    def __init__(self, server: GradlineServer) -> None:
+        self._server = server
+        self._token: str | None = None
+
+    def __call__(self, done: int, total: int) -> None:
+        if total < SCAN_SHOWN or not self._server.client_has("window.work_done_progress"):
+            return
+        if self._token is None:
+            self._token = uuid.uuid4().hex
+            self._server.later(self._begin(self._token, total))
+        elif done == total:
+            self._server.work_done_progress.end(self._token, types.WorkDoneProgressEnd())
+            self._token = None
+        elif done % (total // 20 + 1) == 0 and self._token in self._server.work_done_progress.tokens:
+            report = types.WorkDoneProgressReport(message=f"{done} of {total} files", percentage=100 * done // total)
+            self._server.work_done_progress.report(self._token, report)
+
+    async def _begin(self, token: str, total: int) -> None:
+        await self._server.ask(self._server.work_done_progress.create_async(token))
+        if token == self._token:
+            begin = types.WorkDoneProgressBegin("gradline: following gradients", percentage=0)
+            self._server.work_done_progress.begin(token, begin)
+
+
+def register(server: GradlineServer) -> None:
+    @server.feature(types.TEXT_DOCUMENT_DIAGNOSTIC, OPTIONS)
+    async def document(params: types.DocumentDiagnosticParams) -> types.DocumentDiagnosticReport:
+        uri = params.text_document.uri
+        view = server.view(uri)
+        if view is None:
+            return types.RelatedFullDocumentDiagnosticReport(items=[])
+        await server.analysis.settled(view.path)
+        found = next((found for address, _, found in server.publisher.of(view.path) if address == uri), [])
+        result, known = server.publisher.report(uri, found, params.previous_result_id)
+        if known:
+            return types.RelatedUnchangedDocumentDiagnosticReport(result_id=result)
+        return types.RelatedFullDocumentDiagnosticReport(items=found, result_id=result)
+
+    @server.feature(types.WORKSPACE_DIAGNOSTIC)
+    async def workspace(params: types.WorkspaceDiagnosticParams) -> types.WorkspaceDiagnosticReport:
+        """Answers when something differs from what the client has; clients ask again after each answer."""
+        previous = {item.uri: item.value for item in params.previous_result_ids}
+        while True:
+            reports = _workspace_reports(server, previous)
+            if reports:
+                return types.WorkspaceDiagnosticReport(reports)
+            await server.analysis.news()
+            await asyncio.sleep(0)
+
+
+def _workspace_reports(
+    server: GradlineServer, previous: dict[str, str]
+) -> list[types.WorkspaceFullDocumentDiagnosticReport | types.WorkspaceUnchangedDocumentDiagnosticReport]:
+    """Reports for the files that are not open and whose diagnostics differ from those known as `previous`."""
+    reports: list[types.WorkspaceFullDocumentDiagnosticReport | types.WorkspaceUnchangedDocumentDiagnosticReport] = []
+    current: dict[str, list[types.Diagnostic]] = {uri: [] for uri in previous}
+    for path in server.analysis.paths():
+        for uri, version, found in server.publisher.of(path):
+            if version is None:
+                current[uri] = found
+    for uri, found in current.items():
+        if server.view(uri) is not None:
+            continue
+        result, known = server.publisher.report(uri, found, previous.get(uri))
+        if not known and (found or previous.get(uri)):
+            reports.append(types.WorkspaceFullDocumentDiagnosticReport(uri=uri, items=found, result_id=result))
+    return reports

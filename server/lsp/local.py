@@ -1,0 +1,124 @@
+"""The engine of a language server: a workspace on this machine's disk, with open documents over it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from ..config import ConfigError, Configuration, find_rule
+from ..edits import Applicability, Edit, Fix, apply
+from ..findings import Finding
+from ..suppress import apply as silence
+from ..workspace import Workspace
+from .engine import CancelledError, Fact, Findings, Hint, Region, Token
+
+if TYPE_CHECKING:
+    from ..text import Source
+
+FAR = 40  # lines below a finding in which its statement must end for a comment to be put there
+
+
+class Local:
+    """See `engine.Engine`."""
+
+    def __init__(self) -> None:
+        self._roots: tuple[str, ...] = ()
+        self._open: dict[str, Source] = {}
+        self._files: list[str] | None = None
+        self._refused: dict[str, None] = {}  # settings that can't be used, as sentences
+        self._workspace = Workspace(self._roots)
+
+    def set_roots(self, roots: Sequence[str]) -> None:
+        self._roots = tuple(roots)
+        self._renew()
+
+    def _renew(self) -> None:
+        self._workspace = Workspace(self._roots, Configuration())
+        self._refused.clear()
+        self._files = None
+        for path, source in self._open.items():
+            self._workspace.project.update(path, source)
+
+    def update(self, path: str, source: Source | None) -> None:
+        if source is None:
+            self._open.pop(path, None)
+        else:
+            self._open[path] = source
+        self._workspace.project.update(path, source)
+
+    def touch(self, paths: Iterable[str]) -> None:
+        paths = list(paths)
+        if any(not path.endswith((".py", ".ipynb")) for path in paths):
+            self._renew()
+            return
+        self._files = None
+        self._workspace.disk.forget()
+        for path in paths:
+            if path not in self._open:
+                self._workspace.project.update(path, None)
+
+    def source(self, path: str) -> Source | None:
+        return self._open.get(path) or self._workspace.source(path)
+
+    def files(self) -> list[str]:
+        if self._files is None:
+            try:
+                self._files = self._workspace.disk.discover(self._roots)
+            except ConfigError as error:
+                self._refused[str(error)] = None
+                self._files = []
+        return self._files
+
+    def check(self, paths: Sequence[str], cancelled: Callable[[], bool]) -> Findings:
+        stopped = False
+
+        def stop() -> bool:
+            nonlocal stopped
+            stopped = stopped or cancelled()
+            return stopped
+
+        try:
+            checked = self._workspace.check(paths, cancelled=stop)
+        except ConfigError as error:
+            self._refused[str(error)] = None
+            return {}
+        if stopped:
+            raise CancelledError
+        return dict(checked.findings)
+
+    def fix(self, finding: Finding) -> Fix | None:
+        return self._workspace.fix(finding)
+
+    def ignore(self, finding: Finding) -> Fix | None:
+        source = self.source(finding.place.path)
+        if source is None:
+            return None
+        rule = find_rule(finding.code)
+        names = {finding.code: rule.name if rule else finding.name}
+        first, _ = source.position(finding.place.end)
+        for line in range(first, min(first + FAR, len(source.line_starts))):
+            end = source.offset(line, len(source.line_text(line)))
+            edit = Edit(finding.place.path, end, end, f"  # gradline: ignore[{finding.code}]")
+            # a comment is none inside a string or behind a backslash: whether it works is asked, not guessed
+            if not silence(finding.place.path, apply(source.text, [edit]), [finding], names).kept:
+                return Fix(f"Ignore {finding.name} here", Applicability.SAFE, (edit,))
+        return None
+
+    def url(self, finding: Finding) -> str:
+        rule = find_rule(finding.code)
+        return rule.url if rule else ""
+
+    def fact(self, path: str, offset: int) -> Fact | None:
+        return None
+
+    def tokens(self, path: str) -> Sequence[Token]:
+        return ()
+
+    def regions(self, path: str) -> Sequence[Region]:
+        return ()
+
+    def hints(self, path: str) -> Sequence[Hint]:
+        return ()
+
+    def problems(self) -> Sequence[str]:
+        return list(self._refused)

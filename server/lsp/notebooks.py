@@ -1,0 +1,83 @@
+"""Notebooks: the client's cells as one program, which the project holds at the notebook's path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from lsprotocol import types
+
+from .. import notebooks
+from ..text import Source
+from . import convert
+
+OPTIONS = types.NotebookDocumentSyncOptions(
+    notebook_selector=[
+        types.NotebookDocumentFilterWithCells(
+            notebook="jupyter-notebook", cells=[types.NotebookCellLanguage(language="python")]
+        )
+    ],
+    save=True,
+)
+
+
+class Cell:
+    """A code cell as the client has it."""
+
+    __slots__ = ("source", "uri", "version")
+
+    def __init__(self, uri: str, version: int, text: str) -> None:
+        self.uri = uri
+        self.version = version
+        self.source = Source(text)
+
+
+class Notebook:
+    """An open notebook; `source` is its program, made anew after each change."""
+
+    def __init__(
+        self,
+        document: types.NotebookDocument,
+        texts: Iterable[types.TextDocumentItem],
+        path_of: Callable[[str], str],
+    ) -> None:
+        self.uri = document.uri
+        self.path = path_of(document.uri)
+        self._texts = {item.uri: Cell(item.uri, item.version, item.text) for item in texts}
+        self._order = [cell.document for cell in document.cells]
+        self._join()
+
+    @property
+    def cells(self) -> list[str]:
+        """The addresses of the cells, in their order."""
+        return [cell.uri for cell, _ in self.placed()]
+
+    def placed(self) -> list[tuple[Cell, int]]:
+        """Each cell with the offset in the program at which its text stands."""
+        return list(zip(self._shown, self._starts, strict=True))
+
+    def change(self, change: types.NotebookDocumentChangeEvent, encoding: str) -> None:
+        """Applies what the client says was changed: cells put in, moved and taken out, and texts."""
+        if change.cells is None:
+            return
+        if (structure := change.cells.structure) is not None:
+            for item in structure.did_open or ():
+                self._texts[item.uri] = Cell(item.uri, item.version, item.text)
+            at = structure.array
+            self._order[at.start : at.start + at.delete_count] = [cell.document for cell in at.cells or ()]
+            for closed in structure.did_close or ():
+                self._texts.pop(closed.uri, None)
+        for content in change.cells.text_content or ():
+            cell = self._texts.get(content.document.uri)
+            if cell is not None:
+                cell.source = Source(convert.changed(cell.source, content.changes, encoding))
+                cell.version = content.document.version
+        self._join()
+
+    def _join(self) -> None:
+        self._shown = [self._texts[uri] for uri in self._order if uri in self._texts]
+        self.source = notebooks.join([cell.source.text for cell in self._shown], self.path)
+        self._starts = [cell.start for cell in self.source.cells.cells]
+
+
+def register(server: object) -> None:
+    """Nothing to register: notebooks are synchronised by the protocol's own messages (see `server.py`)."""

@@ -1,0 +1,1 @@
+"""The language server, driven as a process."""

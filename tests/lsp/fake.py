@@ -1,0 +1,132 @@
+"""A language server over an engine made of regular expressions: `python fake.py`.
+
+What the engine says is plain to see in a text, so the tests that use it are about the protocol alone:
+
+- `X.item().backward()` is an error GL101 over `.item()`, with a trail to where X was assigned, and a safe fix;
+- `backward()` is an error GL202 if any known file has `set_grad_enabled(False)`, with a trail that leads there;
+- `slow` makes an analysis take half a second, `crash` makes it fail.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from gradline.edits import Applicability, Edit, Fix
+from gradline.findings import Finding, Place, Severity, Step
+from gradline.lsp import main
+from gradline.lsp.engine import CancelledError, Fact, Findings, Hint, Region, Token
+from gradline.text import Source, decode
+
+ITEM = re.compile(r"(\w+)(\.item\(\))\.backward")
+SWITCH = re.compile(r"set_grad_enabled\(False\)")
+BACKWARD = re.compile(r"\bbackward\(\)")
+
+
+class Fake:
+    def __init__(self) -> None:
+        self.open: dict[str, Source] = {}
+        self.roots: Sequence[str] = ()
+
+    def set_roots(self, roots: Sequence[str]) -> None:
+        self.roots = roots
+
+    def update(self, path: str, source: Source | None) -> None:
+        if source is None:
+            self.open.pop(path, None)
+        else:
+            self.open[path] = source
+
+    def touch(self, paths: Iterable[str]) -> None:
+        pass
+
+    def source(self, path: str) -> Source | None:
+        if path in self.open:
+            return self.open[path]
+        file = Path(path)
+        return Source(decode(file.read_bytes()).text, path) if file.is_file() else None
+
+    def files(self) -> list[str]:
+        return [str(file) for root in self.roots for file in sorted(Path(root).rglob("*.py"))]
+
+    def check(self, paths: Sequence[str], cancelled: Callable[[], bool]) -> Findings:
+        return {path: tuple(self._findings(path, len(paths) > 1, cancelled)) for path in paths}
+
+    def _findings(self, path: str, whole: bool, cancelled: Callable[[], bool]) -> Iterable[Finding]:
+        source = self.source(path)
+        if source is None:
+            return
+        if "crash" in source.text:
+            raise RuntimeError("crash")
+        if "slow" in source.text:
+            end = time.monotonic() + 0.5
+            while time.monotonic() < end:
+                if cancelled():
+                    raise CancelledError
+                time.sleep(0.001)
+        for found in ITEM.finditer(source.text):
+            made = re.search(rf"^{found[1]} = .*$", source.text, re.MULTILINE)
+            trail = (Step(Place(path, made.start(), made.end()), f"`{found[1]}` is made here"),) if made else ()
+            place = Place(path, found.start(2), found.end(2))
+            yield Finding("GL101", "number-backward", Severity.ERROR, place, "a number", trail, fixable=True)
+        if whole:
+            known = {*self.open, *self.files()}
+            for other in sorted(known):
+                text = self.source(other)
+                switch = SWITCH.search(text.text) if text else None
+                if switch:
+                    trail = (Step(Place(other, switch.start(), switch.end()), "grad mode is turned off here"),)
+                    for found in BACKWARD.finditer(source.text):
+                        place = Place(path, found.start(), found.end())
+                        yield Finding("GL202", "backward-under-grad-off", Severity.ERROR, place, "grad is off", trail)
+                    break
+
+    def fix(self, finding: Finding) -> Fix | None:
+        place = finding.place
+        return Fix("Drop .item()", Applicability.SAFE, (Edit(place.path, place.start, place.end, ""),))
+
+    def ignore(self, finding: Finding) -> Fix | None:
+        source = self.source(finding.place.path)
+        line, _ = source.position(finding.place.end)
+        end = source.offset(line, len(source.line_text(line)))
+        edit = Edit(finding.place.path, end, end, f"  # gradline: ignore[{finding.code}]")
+        return Fix("Ignore it here", Applicability.SAFE, (edit,))
+
+    def url(self, finding: Finding) -> str:
+        return f"https://example.org/{finding.name}"
+
+    def fact(self, path: str, offset: int) -> Fact | None:
+        for token in self.tokens(path):
+            if token.start <= offset <= token.end:
+                return Fact(token.start, token.end, f"**{token.kind}**")
+        return None
+
+    def tokens(self, path: str) -> Sequence[Token]:
+        text = self.source(path).text
+        found = [Token(match.start(), match.end(), "cut", ("cut",)) for match in re.finditer(r"(?<=\.)item\b", text)]
+        found += [
+            Token(match.start(), match.end(), "switch", ("off",)) for match in re.finditer("set_grad_enabled", text)
+        ]
+        return found + [Token(match.start(), match.end(), "flow") for match in re.finditer(r"\bbackward\b", text)]
+
+    def regions(self, path: str) -> Sequence[Region]:
+        text = self.source(path).text
+        switch = SWITCH.search(text)
+        if switch is None:
+            return [Region(0, len(text), "on")]
+        origin = Place(path, switch.start(), switch.end())
+        return [Region(0, switch.start(), "on"), Region(switch.start(), len(text), "off", origin, "turned off")]
+
+    def hints(self, path: str) -> Sequence[Hint]:
+        text = self.source(path).text
+        return [Hint(match.end(), "⊘ cut at", origin=Place(path, 0, 1)) for match in re.finditer(r"\.item\(\)", text)]
+
+    def problems(self) -> Sequence[str]:
+        return ()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:], Fake))

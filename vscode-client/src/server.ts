@@ -1,0 +1,183 @@
+import * as fs from "node:fs";
+import * as path from "node:path";
+import * as vscode from "vscode";
+import { LanguageClient, RevealOutputChannelOn, State } from "vscode-languageclient/node";
+import type { Executable, LanguageClientOptions } from "vscode-languageclient/node";
+import { findInterpreter, NoInterpreter } from "./interpreter";
+import type { Interpreter } from "./interpreter";
+import { log } from "./log";
+import { SECTION, startSettings } from "./settings";
+
+/** Commands of this client that the server may put into its answers. */
+export const SERVER_COMMANDS = ["gradline.showPlaces", "gradline.installLibcst"];
+
+const STOP_MS = 2000;
+
+/** The answer to `gradline/about`. */
+export interface About {
+  version: string;
+  pid: number;
+  python: string;
+  libcst: string | null;
+  folder: string;
+}
+
+/** The server's process and the client that speaks with it; restarts are made one after the other. */
+export class Server {
+  client: LanguageClient | undefined;
+  interpreter: Interpreter | undefined;
+  private command = ""; // what runs, to see whether something else should
+  private queue: Promise<void> = Promise.resolve();
+  private queued = false;
+  private readonly status: vscode.LanguageStatusItem;
+  private readonly started = new vscode.EventEmitter<LanguageClient>();
+
+  /** Fired with the new client after each start. */
+  readonly onStarted = this.started.event;
+
+  constructor(private readonly context: vscode.ExtensionContext) {
+    this.status = vscode.languages.createLanguageStatusItem("gradline.status", { language: "python" });
+    this.status.name = "gradline";
+    this.status.command = { command: "gradline.showLog", title: "Show Log" };
+    this.say("not started", false, true);
+    context.subscriptions.push(this.status, this.started);
+  }
+
+  /** Stops the server if it runs and starts it. Of several calls that wait, one is enough. */
+  restart(): Promise<void> {
+    if (!this.queued) {
+      this.queued = true;
+      this.queue = this.queue.then(async () => {
+        this.queued = false;
+        await this.stopNow();
+        await this.startNow();
+      });
+    }
+    return this.queue;
+  }
+
+  /** Restarts if what would be started is not what runs. */
+  async restartIfOther(): Promise<void> {
+    await this.queue;
+    const executable = await this.executable().catch(() => undefined);
+    if (executable && describe(executable) !== this.command) {
+      await this.restart();
+    }
+  }
+
+  stop(): Promise<void> {
+    this.queue = this.queue.then(() => this.stopNow());
+    return this.queue;
+  }
+
+  /** What the server says of itself; undefined if it does not run. */
+  async about(): Promise<About | undefined> {
+    return this.client?.isRunning() ? this.client.sendRequest<About>("gradline/about", {}) : undefined;
+  }
+
+  /** Where packages that were installed for this interpreter by the extension are. */
+  packages(interpreter: Interpreter): string {
+    return path.join(this.context.globalStorageUri.fsPath, `python${interpreter.version.slice(0, 2).join(".")}`);
+  }
+
+  private async startNow(): Promise<void> {
+    let executable: Executable;
+    try {
+      executable = await this.executable();
+    } catch (error) {
+      this.say("no interpreter", false, true);
+      void this.complain(error);
+      return;
+    }
+    this.command = describe(executable);
+    log.info(`starting ${this.command}`);
+    const client = new LanguageClient(SECTION, "gradline", executable, this.options());
+    client.onDidChangeState(({ newState }) => {
+      this.say(STATES[newState] ?? "", newState === State.Starting, newState === State.Stopped);
+    });
+    this.client = client;
+    try {
+      await client.start();
+      this.started.fire(client);
+    } catch (error) {
+      void this.complain(error);
+    }
+  }
+
+  private async stopNow(): Promise<void> {
+    const client = this.client;
+    this.client = undefined;
+    this.command = "";
+    await client?.dispose(STOP_MS).catch((error: unknown) => log.warn(`stopping: ${error}`));
+  }
+
+  private options(): LanguageClientOptions {
+    return {
+      documentSelector: [
+        { scheme: "file", language: "python" },
+        { scheme: "untitled", language: "python" },
+        { scheme: "vscode-notebook-cell", language: "python" },
+      ],
+      outputChannel: log,
+      traceOutputChannel: log,
+      revealOutputChannelOn: RevealOutputChannelOn.Never,
+      initializationOptions: { commands: SERVER_COMMANDS, lines: true },
+    };
+  }
+
+  private async executable(): Promise<Executable> {
+    const settings = startSettings();
+    const env: NodeJS.ProcessEnv = { ...process.env, PYTHONUTF8: "1" };
+    const options = { env, cwd: this.context.extensionPath };
+    if (vscode.workspace.isTrusted) {
+      const own = settings.path.find((program) => fs.existsSync(program));
+      if (own) {
+        return { command: own, args: ["server"], options };
+      }
+      if (settings.path.length > 0) {
+        log.warn(`none of gradline.path exists: ${settings.path.join(", ")}`);
+      }
+    }
+    const folder = vscode.workspace.workspaceFolders?.[0]?.uri;
+    this.interpreter = await findInterpreter(settings.interpreter, folder);
+    const [command = "python3", ...before] = this.interpreter.command;
+    const strategy = vscode.workspace.isTrusted ? settings.importStrategy : "useBundled";
+    const bundled = path.join(this.context.extensionPath, "bundled");
+    const start = path.join(bundled, "start.py");
+    const packages = this.packages(this.interpreter);
+    return { command, args: [...before, start, strategy, path.join(bundled, "libs"), packages], options };
+  }
+
+  private say(text: string, busy: boolean, failed: boolean): void {
+    this.status.text = `gradline: ${text}`;
+    this.status.busy = busy;
+    this.status.severity = failed
+      ? vscode.LanguageStatusSeverity.Warning
+      : vscode.LanguageStatusSeverity.Information;
+  }
+
+  /** The one place that tells the user that the server does not run. */
+  private async complain(error: unknown): Promise<void> {
+    log.error(String(error));
+    const settings = "Open Settings";
+    const show = "Show Log";
+    const what = error instanceof NoInterpreter ? error.message : `the server did not start: ${error}`;
+    const choice = await vscode.window.showErrorMessage(`gradline: ${what}`, settings, show);
+    if (choice === settings) {
+      await vscode.commands.executeCommand("workbench.action.openSettings", "gradline.interpreter");
+    } else if (choice === show) {
+      log.show();
+    }
+  }
+}
+
+const STATES: Record<State, string> = {
+  [State.Starting]: "starting",
+  [State.Running]: "running",
+  [State.Stopped]: "stopped",
+  [State.StartFailed]: "did not start",
+};
+
+function describe(executable: Executable): string {
+  return [executable.command, ...(executable.args ?? [])].join(" ");
+}
