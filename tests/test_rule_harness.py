@@ -233,7 +233,7 @@ def test_what_is_observed_must_be_so(runner: Runner) -> None:
         if holds:
             behaves_as_told(observed, runner)
         else:
-            with pytest.raises(AssertionError, match="assert w.grad is None"):
+            with pytest.raises(AssertionError, match=r"assert w\.grad is None"):
                 behaves_as_told(observed, runner)
 
 
