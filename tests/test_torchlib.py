@@ -8,9 +8,22 @@ import pytest
 
 from gradline import torchlib
 
-GRADS = (
-    "flows zero partial cut cut_dtype cut_value like meta depends factory int_only no_derivative raises untested"
-).split()
+GRADS = [
+    "flows",
+    "zero",
+    "partial",
+    "cut",
+    "cut_dtype",
+    "cut_value",
+    "like",
+    "meta",
+    "depends",
+    "factory",
+    "int_only",
+    "no_derivative",
+    "raises",
+    "untested",
+]
 SHAPES = ("scalar", "elementwise", "reduce", "nonscalar", "unknown")
 
 
@@ -31,16 +44,16 @@ def test_answers() -> None:
 
 
 def test_modules() -> None:
-    lstm = torchlib.module("torch.nn.modules.rnn.LSTM")
+    lstm = torchlib.module_class("torch.nn.modules.rnn.LSTM")
     assert lstm and lstm.name == "torch.nn.LSTM" and lstm.outputs == ("tensor", ("tensor", "tensor"))
-    relu = torchlib.module("torch.nn.ReLU")
+    relu = torchlib.module_class("torch.nn.ReLU")
     assert relu and relu.saves == ("out",) and relu.inplace and not relu.parameters
-    linear = torchlib.module("torch.nn.Linear")
+    linear = torchlib.module_class("torch.nn.Linear")
     assert linear and linear.saves == ("in",) and linear.parameters == ("weight", "bias") and not linear.by_mode
-    loss = torchlib.module("torch.nn.CrossEntropyLoss")
+    loss = torchlib.module_class("torch.nn.CrossEntropyLoss")
     assert loss and loss.loss and loss.shape == "scalar" and loss.reduction == 4
     for name in ("Dropout", "BatchNorm2d", "TransformerEncoderLayer"):
-        m = torchlib.module(f"torch.nn.{name}")
+        m = torchlib.module_class(f"torch.nn.{name}")
         assert m and m.by_mode
 
 
@@ -51,6 +64,12 @@ def test_names() -> None:
     assert c("torch.optim.adam.Adam") == "torch.optim.Adam"
     assert c("torch.nn.modules.module.Module.eval") == "torch.nn.Module.eval"
     assert c("torch.nn.Linear") == "torch.nn.Linear" and c("numpy.sum") == "numpy.sum"
+
+
+def test_star_imports() -> None:
+    assert {"no_grad", "tensor", "cat"} <= set(torchlib.star_names("torch"))
+    assert {"Linear", "Module"} <= set(torchlib.star_names("torch.nn"))
+    assert torchlib.star_names("numpy") == ()
 
 
 def test_factories_and_optimizers() -> None:
@@ -122,7 +141,12 @@ def test_shapes_again(torch) -> None:
     checked = 0
     for name in torchlib.ops():
         op = torchlib.op(name)
-        if op is None or op.attribute or op.shape not in ("scalar", "elementwise", "nonscalar") or list(op.inputs) != ["0"]:
+        if (
+            op is None
+            or op.attribute
+            or op.shape not in ("scalar", "elementwise", "nonscalar")
+            or list(op.inputs) != ["0"]
+        ):
             continue
         for size in ((), (1,), (3, 3)):
             x = torch.rand(size).add(0.1)
@@ -188,8 +212,13 @@ def test_saved_tensors_again(torch) -> None:
 
 
 def test_modules_again(torch) -> None:
-    for name, args, size in (("Tanh", (), (2, 3)), ("Linear", (3, 2), (2, 3)), ("Flatten", (), (2, 3)), ("GELU", (), (3,))):
-        module = torchlib.module(f"torch.nn.{name}")
+    for name, args, size in (
+        ("Tanh", (), (2, 3)),
+        ("Linear", (3, 2), (2, 3)),
+        ("Flatten", (), (2, 3)),
+        ("GELU", (), (3,)),
+    ):
+        module = torchlib.module_class(f"torch.nn.{name}")
         assert module
         for what in ("in", "out"):
             m = getattr(torch.nn, name)(*args)

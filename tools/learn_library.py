@@ -24,22 +24,23 @@ from torch import nn
 
 # Where torch documents a thing, best first; what is in none of them goes by its shortest path
 HOMES = words(
-    
-        "torch torch.nn torch.nn.functional torch.linalg torch.special torch.fft torch.optim "
-        "torch.optim.lr_scheduler torch.optim.swa_utils torch.autograd torch.autograd.functional "
-        "torch.utils.data torch.utils.checkpoint torch.nn.utils torch.nn.utils.rnn torch.nn.init "
-        "torch.nn.parallel torch.amp torch.cuda torch.cuda.amp torch.distributions torch.func torch.jit "
-        "torch.compiler torch.distributed"
-    
+    "torch torch.nn torch.nn.functional torch.linalg torch.special torch.fft torch.optim "
+    "torch.optim.lr_scheduler torch.optim.swa_utils torch.autograd torch.autograd.functional "
+    "torch.utils.data torch.utils.checkpoint torch.nn.utils torch.nn.utils.rnn torch.nn.init "
+    "torch.nn.parallel torch.amp torch.cuda torch.cuda.amp torch.distributions torch.func torch.jit "
+    "torch.compiler torch.distributed"
 )
 # Packages that hold things under more than one name
 ROOTS = words(
-    
-        "torch.nn torch.optim torch.autograd torch.utils.data torch.utils.checkpoint torch.amp torch.cuda.amp"
-        " torch.cpu.amp torch.distributions torch.func torch.functional torch.linalg torch.special torch.fft "
-        "torch.nested torch.random torch.distributed.fsdp torch.distributed.optim torch.nn.attention "
-        "torch.compiler torch.jit"
-    
+    "torch.nn torch.optim torch.autograd torch.utils.data torch.utils.checkpoint torch.amp torch.cuda.amp"
+    " torch.cpu.amp torch.distributions torch.func torch.functional torch.linalg torch.special torch.fft "
+    "torch.nested torch.random torch.distributed.fsdp torch.distributed.optim torch.nn.attention "
+    "torch.compiler torch.jit"
+)
+# Modules that people import with a star
+STARS = words(
+    "torch torch.nn torch.nn.functional torch.nn.init torch.nn.utils torch.optim torch.optim.lr_scheduler torch.autograd "
+    "torch.distributions torch.utils.data torch.cuda.amp torch.amp"
 )
 CONTAINERS = ("Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict")
 
@@ -79,6 +80,17 @@ def aliases():
         best = min(names, key=rank)
         if best.startswith("torch."):
             found.update({n: best for n in names if n != best})
+    return found
+
+
+def stars():
+    """What `from torch... import *` binds."""
+    found = {}
+    for space in STARS:
+        names = {}
+        exec(f"from {space} import *", names)
+        names.pop("__builtins__", None)
+        found[space] = " ".join(sorted(names))
     return found
 
 
@@ -396,6 +408,7 @@ def main():
         "factories": factories(),
         "optimizers": optimizers(),
         "schedulers": schedulers(),
+        "stars": stars(),
         "aliases": dict(sorted(aliases().items())),
     }
     with open(a.out, "w", encoding="utf-8") as f:

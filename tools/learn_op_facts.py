@@ -407,43 +407,43 @@ def shape_of(facts):
     plain = [f for f in pool if f["dim"] is None and not f["keepdim"]]
     if any(full(f) for f in plain) and all(rank(f) == 0 for f in plain):
         return "reduce" if len(plain) < len(pool) or any(f["dim_at"] for f in pool) else "scalar"
-    if not plain and all(rank(f) <= max(map(len, f["ins"])) for f in pool):
-        return "reduce"  # cannot be called without `dim`
     return "unknown"
 
 
-def may_be_scalar(name, args, kw):
-    """Whether the call, with its tensors flattened or cut to one row, gives a 0-dim result."""
-
-    def flat(t):
-        return t.detach().reshape(-1)
+def other_sizes(name, args, kw):
+    """What the call gives when its tensors have other sizes, where it takes them: `ins`, `shapes` and `out` of each."""
 
     def row(t):
-        t = t.detach()
         while t.dim() > 1:
             t = t[0]
         return t
 
-    for change in (flat, row, lambda t: row(t)[:1], lambda t: t.detach()[0] if t.dim() else t.detach()):
+    changes = (
+        lambda t: t.reshape(-1),
+        row,
+        lambda t: row(t)[:1],
+        lambda t: t[0] if t.dim() else t,
+        lambda t: t.reshape(-1)[0],
+        lambda t: torch.stack([t, t]),
+    )
+    for change in changes:
         try:
-            outs = [
-                o
-                for kind, o in outputs_of(call(name, rebuild(args, change), rebuild(kw, change)))
-                if kind == "tensor"
-            ]
+            a, k = (rebuild(x, lambda t, change=change: change(t.detach()).clone()) for x in (args, kw))
+            outs = outputs_of(call(name, a, k))
         except BaseException:
             continue
-        ins = [change(t) for a in [*args, *kw.values()] for _, t in walk(a)]
-        if outs and outs[0].dim() == 0 and any(t.dim() for t in ins):
-            return True
-    return False
+        yield {
+            "ins": [list(t.shape) for x in [*a, *k.values()] for _, t in walk(x)],
+            "shapes": [list(o.shape) for kind, o in outs if kind == "tensor"],
+            "out": [{"kind": kind} for kind, _ in outs],
+        }
 
 
 # ------------------------------------------------------------------ one function
 def learn(name, ops, table):
     facts, broken, saves, frees = [], "", [], []
     reduction_at, dim_at = positions(name, ("reduction",)), positions(name, ("dim", "dims", "axis"))
-    keepdim_at, shrinks = positions(name, ("keepdim",)), False
+    keepdim_at, sizes = positions(name, ("keepdim",)), []
     begun = time.process_time()
     for args, kw in samples_of(name, ops, table):
         example = "(" + ", ".join([show(a) for a in args] + [f"{k}={show(v)}" for k, v in kw.items()]) + ")"
@@ -455,7 +455,9 @@ def learn(name, ops, table):
         f.update(ex=example[:90], reduction=given(reduction_at, args, kw), dim=given(dim_at, args, kw))
         f.update(keepdim=bool(given(keepdim_at, args, kw)), dim_at=bool(dim_at))
         f["class"] = classify(f)
-        shrinks = shrinks or (len(facts) < 12 and f["class"] != "raises" and may_be_scalar(name, args, kw))
+        if f["class"] != "raises" and len(sizes) < 60:
+            same_call = {k: f[k] for k in ("reduction", "dim", "keepdim", "dim_at", "tensors")}
+            sizes.extend(same_call | s for s in other_sizes(name, args, kw))
         facts.append(f)
         if f["class"] in ("flows", "partial", "zero") and len(saves) < SAVE_SAMPLES:
             try:
@@ -496,9 +498,7 @@ def learn(name, ops, table):
         entry["alias"] = "always" if shared == {True} else "never" if shared == {False} else "sometimes"
     entry.update(saves_entry(saves, frees))
     method = name.startswith("torch.Tensor.")
-    entry["shape"] = shape_of(good)
-    if shrinks and entry["shape"] in ("elementwise", "nonscalar"):
-        entry["shape"] = "unknown"
+    entry["shape"] = shape_of(good + sizes)
     bumped = {f["bumps"] for f in good}
     if bumped == {True}:
         entry["inplace"] = True

@@ -29,23 +29,21 @@ MAX_SAMPLES = 40
 
 # ------------------------------------------------------------------ what is public
 NOT_OPS = words(
-    
-        "autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache compile "
-        "compiled_with_cxx11_abi classproperty fork wait import_ir_module import_ir_module_from_buffer load "
-        "save seed initial_seed manual_seed get_rng_state set_rng_state typename merge_type_from_type_comment"
-        " parse_ir parse_schema parse_type_comment prepare_multiprocessing_environment unify_type_list vmap "
-        "while_loop cond get_file_path init_num_threads profiler_allow_cudagraph_cupti_lazy_reinit_cuda12 "
-        "thread_safe_generator from_file from_dlpack assert_int_or_pair boolean_dispatch "
-        "handle_torch_function has_torch_function has_torch_function_unary has_torch_function_variadic "
-        "Optional sym_constrain_range sym_constrain_range_for_size sym_float sym_fresh_size sym_int sym_ite "
-        "sym_max sym_min sym_not sym_sqrt sym_sum is_storage is_warn_always_enabled lstsq eig symeig solve "
-        "matrix_rank reinforce module_load __new__ __init__ __init_subclass__ __subclasshook__ "
-        "__torch_function__ __torch_dispatch__ __getattribute__ __setattr__ __delattr__ __dir__ __sizeof__ "
-        "__setstate__ __getstate__ __reduce__ __reduce_ex__ __class__ __doc__ __hash__ __delitem__ "
-        "register_hook register_post_accumulate_grad_hook record_stream set_ resize resize_as volatile name "
-        "__dlpack_device__ __cuda_array_interface__ __dlpack_c_exchange_api__ __array_priority__ "
-        "__annotations__ __dict__ __module__ __weakref__ __class_getitem__"
-    
+    "autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache compile "
+    "compiled_with_cxx11_abi classproperty fork wait import_ir_module import_ir_module_from_buffer load "
+    "save seed initial_seed manual_seed get_rng_state set_rng_state typename merge_type_from_type_comment"
+    " parse_ir parse_schema parse_type_comment prepare_multiprocessing_environment unify_type_list vmap "
+    "while_loop cond get_file_path init_num_threads profiler_allow_cudagraph_cupti_lazy_reinit_cuda12 "
+    "thread_safe_generator from_file from_dlpack assert_int_or_pair boolean_dispatch "
+    "handle_torch_function has_torch_function has_torch_function_unary has_torch_function_variadic "
+    "Optional sym_constrain_range sym_constrain_range_for_size sym_float sym_fresh_size sym_int sym_ite "
+    "sym_max sym_min sym_not sym_sqrt sym_sum is_storage is_warn_always_enabled lstsq eig symeig solve "
+    "matrix_rank reinforce module_load __new__ __init__ __init_subclass__ __subclasshook__ "
+    "__torch_function__ __torch_dispatch__ __getattribute__ __setattr__ __delattr__ __dir__ __sizeof__ "
+    "__setstate__ __getstate__ __reduce__ __reduce_ex__ __class__ __doc__ __hash__ __delitem__ "
+    "register_hook register_post_accumulate_grad_hook record_stream set_ resize resize_as volatile name "
+    "__dlpack_device__ __cuda_array_interface__ __dlpack_c_exchange_api__ __array_priority__ "
+    "__annotations__ __dict__ __module__ __weakref__ __class_getitem__"
 )
 OTHER_BACKENDS = (
     "cudnn",
@@ -274,11 +272,9 @@ def by_hand():
     add("torch.fill_", c(x(), 1.0), c(x(), T()))
     add("torch.addmv_", c(T(3), m(), T(3)))
     for n in words(
-        
-            "abs acos acosh arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh ceil cos cosh "
-            "deg2rad erf erfc exp exp2 expm1 fix floor frac i0 log log10 log1p log2 logit nan_to_num neg negative"
-            " rad2deg reciprocal round rsqrt sigmoid sin sinc sinh sqrt square tan tanh trunc"
-        
+        "abs acos acosh arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh ceil cos cosh "
+        "deg2rad erf erfc exp exp2 expm1 fix floor frac i0 log log10 log1p log2 logit nan_to_num neg negative"
+        " rad2deg reciprocal round rsqrt sigmoid sin sinc sinh sqrt square tan tanh trunc"
     ):
         add(f"torch.{n}_", c(T(4, lo=1.1, hi=1.9) if n in ("acosh", "arccosh") else x()))
     add("torch.clamp_ torch.clip_", c(x(), 0.2, 0.8))
@@ -356,10 +352,8 @@ def by_hand():
         ] else add(t + n, c(x(), T(4)))
     add(t + "__matmul__ " + t + "__rmatmul__", c(m(), m()))
     for n in words(
-        
-            "__and__ __or__ __xor__ __lshift__ __rshift__ __iand__ __ior__ __ixor__ __ilshift__ __irshift__ "
-            "__rand__ __ror__ __rxor__ __rlshift__ __rrshift__"
-        
+        "__and__ __or__ __xor__ __lshift__ __rshift__ __iand__ __ior__ __ixor__ __ilshift__ __irshift__ "
+        "__rand__ __ror__ __rxor__ __rlshift__ __rrshift__"
     ):
         add(t + n, c(integers(3) + 1, integers(3) + 1))
     add(t + "__invert__", c(integers(3)))
@@ -380,10 +374,8 @@ def by_hand():
     H[t + "__deepcopy__"] = [c(x(), {})]
     H[t + "arccosh"] = H[t + "arccosh_"] = [c(T(4, lo=1.1, hi=1.9))]
     for n in words(
-        
-            "__bool__ __nonzero__ __float__ __int__ __long__ __complex__ item is_nonzero tolist __format__ "
-            "__contains__ backward"
-        
+        "__bool__ __nonzero__ __float__ __int__ __long__ __complex__ item is_nonzero tolist __format__ "
+        "__contains__ backward"
     ):
         H[t + n] = [c(T(1).detach().reshape(()).requires_grad_())]
     add(t + "__index__", c(integers(1).reshape(())))

@@ -3,7 +3,7 @@
     op("torch.nn.functional.relu").grad        -> "flows"
     method("item").grad                        -> "cut_value"
     canonical("torch.optim.adam.Adam")         -> "torch.optim.Adam"
-    module("torch.nn.LSTM").outputs            -> ("tensor", ("tensor", "tensor"))
+    module_class("torch.nn.LSTM").outputs         -> ("tensor", ("tensor", "tensor"))
 
 Names are looked up as written in torch's documentation; `canonical` leads the other paths to the same object there.
 The files are read at the first question (a few milliseconds); every answer is immutable and shared.
@@ -202,7 +202,7 @@ def canonical(name: str) -> str:
 
 
 @functools.cache
-def module(name: str) -> Module | None:
+def module_class(name: str) -> Module | None:
     """The class of `torch.nn` with this name ("torch.nn.Linear"), or with another path to it; None: not known."""
     name = canonical(name)
     e = _library()["modules"].get(name)
@@ -247,3 +247,9 @@ def scheduler(name: str) -> Scheduler | None:
     """The learning-rate scheduler with this name; None if it is none."""
     e = _library()["schedulers"].get(name := canonical(name))
     return Scheduler(name, e["metric"]) if e else None
+
+
+@functools.cache
+def star_names(module: str) -> tuple[str, ...]:
+    """What `from module import *` binds, for torch's own modules; empty for others."""
+    return tuple(_library()["stars"].get(module, "").split())
