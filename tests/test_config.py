@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+
 from gradline.config import KEYS, ConfigError, Configuration, Overrides, Settings, catalog, find_rule, selector_of
 from gradline.findings import Severity
 

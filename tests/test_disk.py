@@ -9,6 +9,7 @@ import venv
 from pathlib import Path
 
 import pytest
+
 from gradline.config import Configuration
 from gradline.disk import Disk, normal, sites_of
 

@@ -8,6 +8,7 @@ import re
 from xml.etree import ElementTree
 
 import pytest
+
 from gradline.config import catalog
 from gradline.edits import Applicability, Edit, Fix
 from gradline.findings import Finding, Place, Severity, Step

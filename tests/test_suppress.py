@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from gradline import suppress
-from gradline.findings import Finding, Place, Severity
 from hypothesis import given
 from hypothesis import strategies as st
+
+from gradline import suppress
+from gradline.findings import Finding, Place, Severity
 
 NAMES = {"GL101": "number-backward", "GL102": "detached-loss", "GL001": "unused-suppression"}
 

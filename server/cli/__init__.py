@@ -26,13 +26,30 @@ class Help(argparse.HelpFormatter):
         super().__init__(prog, max_help_position=30, width=80)
 
 
+class Parser(argparse.ArgumentParser):
+    """Takes options between the paths, too: `gradline check a.py --fix b.py`."""
+
+    _within = False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self._within:
+            return super().parse_known_args(args, namespace)
+        self._within = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._within = False
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command with these arguments (by default the process's own) and returns its exit code."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # an ASCII terminal must not stop a report
     try:
-        return _dispatch(list(sys.argv[1:] if argv is None else argv))
+        code = _dispatch(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+        return code
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # `gradline check | head`
@@ -81,7 +98,7 @@ def _there(package: str) -> bool:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="gradline", description=DESCRIPTION, formatter_class=Help)
     parser.add_argument("--version", action="version", version=f"gradline {_version()}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
 
     from . import check, rules
 

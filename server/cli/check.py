@@ -40,7 +40,7 @@ def register(commands: Any, help_class: type[argparse.HelpFormatter]) -> None:
         )
     choosing.add_argument("--show-doubtful", action="store_true", help="also findings that rest on a guess")
     output = parser.add_argument_group("output")
-    output.add_argument("--output-format", choices=FORMATS, default="full", help="(default: full)")
+    output.add_argument("--output-format", choices=FORMATS, metavar="FORMAT", default="full", help=", ".join(FORMATS))
     output.add_argument("-o", "--output-file", metavar="FILE", help="write the report there")
     output.add_argument("--statistics", action="store_true", help="count the findings of each rule instead")
     output.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="(default: auto)")

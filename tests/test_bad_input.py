@@ -1,0 +1,221 @@
+"""What no program should be: each gives a clear message or a finding on the rest, the right exit code, and an end.
+
+Everything runs in a process of its own, as a user would run it: a traceback or a hang anywhere would show.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BUG = "import torch\nmodel = torch.nn.Linear(2, 1)\nloss = model(torch.ones(3, 2)).mean().detach()\nloss.backward()\n"
+LIMIT = 60  # seconds; the slowest of these takes a few
+
+
+def check(folder: Path, *arguments: str, **options) -> subprocess.CompletedProcess:
+    run = subprocess.run(
+        [sys.executable, "-m", "gradline", "check", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        **options,
+    )
+    assert "Traceback" not in run.stderr, run.stderr
+    assert "crashed" not in run.stderr, run.stderr
+    assert run.returncode in (0, 1, 2)
+    return run
+
+
+def codes(run: subprocess.CompletedProcess) -> list[str]:
+    return [record["code"] for record in json.loads(run.stdout)]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with one file that has a bug: whatever else lies there, that bug is found."""
+    (tmp_path / "bug.py").write_text(BUG)
+    return tmp_path
+
+
+def test_the_bug_is_found(folder):
+    run = check(folder, "--output-format", "json")
+    assert (run.returncode, codes(run), run.stderr) == (1, ["GL102"], "")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"x = 1\ny = '\xff'\n", "other.py can't be decoded: line 2"),
+        (b"# coding: klingon\n", "other.py can't be decoded: unknown encoding"),
+        (b"\xff\xfex\x00=\x001\x00", "other.py can't be decoded: the file is UTF-16"),
+        (random.Random(0).randbytes(5000), "other.py can't be decoded: line "),
+    ],
+)
+def test_undecodable(folder, data, message):
+    (folder / "other.py").write_bytes(data)
+    run = check(folder, "--output-format", "json")
+    assert (run.returncode, codes(run)) == (2, ["GL102"])
+    assert message in run.stderr
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\n\n\n",
+        b"\xef\xbb\xbf",
+        b"\x00\x00\x00",
+        b"x = 1\x00\ny = 2\n",
+        b"\x0c\x1a\x04",
+        b"def f(:\n  class\n'''",
+        b"\\",
+        b"\t \t\n \tx\n\t y",
+        "x = '\ud800'".encode("utf-8", "surrogatepass").replace(b"\xed", b"?"),
+        ("é = '\u2028\u2029\x85'\n" * 50).encode(),
+    ],
+    ids=range(11),
+)
+def test_odd_texts(folder, data):
+    (folder / "other.py").write_bytes(data)
+    run = check(folder, "--output-format", "json")
+    assert (run.returncode, codes(run), run.stderr) == (1, ["GL102"], "")
+
+
+@pytest.mark.parametrize("brackets", ["()", "[]", "{}"])
+@pytest.mark.parametrize("closed", [True, False])
+def test_500_nested_brackets(folder, brackets, closed):
+    deep = "x = " + brackets[0] * 500 + (brackets[1] * 500 if closed else "") + "\n"
+    (folder / "deep.py").write_text(deep)
+    (folder / "both.py").write_text(deep + BUG)
+    run = check(folder, "--output-format", "json")
+    assert run.returncode == 1
+    assert codes(run).count("GL102") >= 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = " + "-" * 3000 + "1\n",
+        "x = " + " + ".join(["1"] * 5000) + "\n",
+        "x = a" + ".b" * 3000 + "\n",
+        "x = f" + "(1)" * 3000 + "\n",
+        "".join("    " * depth + "if x:\n" for depth in range(95)) + "    " * 95 + "pass\n",
+        "".join("    " * depth + f"def f{depth}():\n" for depth in range(95)) + "    " * 95 + "pass\n",
+        "x = " + "lambda: " * 2000 + "1\n",
+        "if x:\n    pass\n" + "elif x:\n    pass\n" * 2000,
+    ],
+    ids=["minus", "plus", "attributes", "calls", "ifs", "defs", "lambdas", "elifs"],
+)
+def test_deep_texts(folder, text):
+    (folder / "deep.py").write_text(text)
+    run = check(folder, "--output-format", "json")
+    assert (run.returncode, codes(run)) == (1, ["GL102"])
+
+
+def test_50000_generated_lines(folder):
+    lines = ["import torch", "table = {}"]
+    lines += [f"table[{number}] = torch.zeros({number % 7 + 1}).sum() * {number}" for number in range(25_000)]
+    lines += [f"def function_{number}(a, b=({number}, 'x')):\n    return a + b[0]" for number in range(12_500)]
+    (folder / "generated.py").write_text("\n".join(lines) + "\n")
+    run = check(folder, "--output-format", "json")
+    assert (run.returncode, codes(run)) == (1, ["GL102"])
+
+
+def test_one_long_line(folder):
+    (folder / "long.py").write_text("data = [" + ", ".join(map(str, range(200_000))) + "]\n")
+    (folder / "text.py").write_text("data = '" + "x" * 2_000_000 + "'\n")
+    run = check(folder, "--output-format", "json")
+    assert (run.returncode, codes(run)) == (1, ["GL102"])
+
+
+def test_a_folder_without_rights(folder):
+    closed = folder / "closed"
+    closed.mkdir()
+    (closed / "a.py").write_text(BUG)
+    closed.chmod(0)
+    try:
+        if os.access(closed, os.R_OK):
+            pytest.skip("this user may read everything")
+        run = check(folder, "--output-format", "json")
+    finally:
+        closed.chmod(0o755)
+    assert (run.returncode, codes(run)) == (2, ["GL102"])
+    assert "closed can't be listed: permission denied" in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("pyproject.toml", "[tool.gradline\n", "pyproject.toml:1: is no valid TOML"),
+        ("pyproject.toml", "[tool.gradline]\nselect = 3\n", "pyproject.toml:2: 'select' must be a list of strings"),
+        ("pyproject.toml", "[tool.gradline]\nselct = []\n", "did you mean 'select'?"),
+        ("gradline.toml", "\x00", "gradline.toml:1: is no valid TOML"),
+    ],
+)
+def test_broken_settings(folder, name, text, message):
+    (folder / name).write_text(text)
+    run = check(folder)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert message in run.stderr
+    assert len(run.stderr.splitlines()) == 1
+
+
+def test_a_folder_named_like_a_file(folder):
+    (folder / "models.py").mkdir()
+    (folder / "models.py" / "inner.py").write_text("x = 1\n")
+    run = check(folder, "--output-format", "json")
+    assert (run.returncode, codes(run)) == (1, ["GL102"])
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_named_like_a_file_is_not_waited_for(folder):
+    os.mkfifo(folder / "pipe.py")
+    run = check(folder, "--output-format", "json")
+    assert (run.returncode, codes(run)) == (1, ["GL102"])
+
+
+def test_imports_in_a_circle(folder):
+    for name, other in (("a", "b"), ("b", "c"), ("c", "a")):
+        (folder / f"{name}.py").write_text(f"from {other} import *\nimport {other} as x\nfrom . import {other}\n")
+    run = check(folder, "--output-format", "json")
+    assert (run.returncode, codes(run)) == (1, ["GL102"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        '{"cells": 3}',
+        '{"cells": [{"cell_type": "code"}]}',
+        '{"cells": [{"cell_type": "code", "source": 3}], "metadata": [], "nbformat": 4}',
+        "[" * 2000,
+        '{"cells": [{"cell_type": "code", "source": ["%%bash\\n", "echo ("]}], "nbformat": 4, "nbformat_minor": 5}',
+    ],
+    ids=range(9),
+)
+def test_odd_notebooks(folder, text):
+    (folder / "n.ipynb").write_text(text)
+    run = check(folder, "--output-format", "json")
+    assert run.returncode in (1, 2)
+    assert codes(run) == ["GL102"]
+    if run.returncode == 2:
+        assert "n.ipynb" in run.stderr
+
+
+def test_fixing_what_is_broken_leaves_it_as_it_is(folder):
+    for name, data in (("a.py", b"def f(:\r\n\x0c"), ("b.py", b"\xff"), ("c.ipynb", b"{")):
+        (folder / name).write_bytes(data)
+    check(folder, "--fix", "--unsafe-fixes")
+    assert (folder / "a.py").read_bytes() == b"def f(:\r\n\x0c"
+    assert (folder / "b.py").read_bytes() == b"\xff"
+    assert (folder / "c.ipynb").read_bytes() == b"{"
