@@ -21,7 +21,7 @@ from .findings import Finding, Place, Severity
 from .rule import Rule
 
 if TYPE_CHECKING:
-    from .edits import Fix
+    from .edits import Edit, Fix
 
 UNUSED_SUPPRESSION = Rule(
     code="GL001",
@@ -122,13 +122,49 @@ def fix(finding: Finding) -> Fix:
     return Fix(what, Applicability.SAFE, (Edit(finding.place.path, start, end, content),))
 
 
+def silence(path: str, text: str, findings: Iterable[Finding]) -> tuple[Edit, ...]:
+    """Writes the comments that silence these findings of one file: each at the end of its statement, by code.
+
+    A comment of ours that stands there already gets the code added to its list.
+    """
+    from .edits import Edit
+
+    scan = _scan(text)
+    wanted: dict[int, list[str]] = {}
+    for finding in findings:
+        codes = wanted.setdefault(scan.line(finding.place.start), [])
+        if finding.code not in codes:
+            codes.append(finding.code)
+    existing = {scan.line(comment.start): comment for comment in _comments(text) if comment.words and comment.ours}
+    edits = []
+    for line, codes in sorted(wanted.items()):
+        comment = existing.get(line)
+        if comment is not None and comment.covers is not None and not comment.alone:
+            edits.append(Edit(path, comment.end - 1, comment.end - 1, "".join(f", {code}" for code in sorted(codes))))
+            continue
+        end = len(text[: scan.starts[line + 1]].rstrip("\r\n"))
+        end = max(end - (len(text[:end]) - len(text[:end].rstrip(" \t"))), scan.starts[line])
+        edits.append(Edit(path, end, end, f"  # gradline: ignore[{', '.join(sorted(codes))}]"))
+    return tuple(edits)
+
+
 def _covers(span: tuple[int, int], place: Place) -> bool:
     return span[0] <= place.start < span[1] or span[0] <= max(place.end - 1, place.start) < span[1]
 
 
-def _comments(text: str) -> list[_Comment]:
-    """Every suppression in `text`: found by one scan for strings, comments, brackets and line ends."""
-    starts = [0]  # where each logical line begins
+class _Scan(NamedTuple):
+    """`starts` are the offsets of the logical lines, with one past the end; `comments` offset, text, alone on its line."""
+
+    starts: list[int]
+    comments: list[tuple[int, str, bool]]
+
+    def line(self, offset: int) -> int:
+        return bisect.bisect_right(self.starts, offset) - 1
+
+
+def _scan(text: str) -> _Scan:
+    """Logical lines and comments, by one look at strings, comments, brackets and line ends."""
+    starts = [0]
     comments: list[tuple[int, str, bool]] = []
     depth = 0
     empty = True  # nothing but blanks and comments yet on this logical line
@@ -154,8 +190,15 @@ def _comments(text: str) -> list[_Comment]:
         else:
             empty = False
     starts.append(len(text) + 1)
+    return _Scan(starts, comments)
+
+
+def _comments(text: str) -> list[_Comment]:
+    """Every suppression in `text`."""
+    scan = _scan(text)
+    starts = scan.starts
     found = []
-    for start, comment, alone in comments:
+    for start, comment, alone in scan.comments:
         for pattern, ours in ((_OURS, True), (_NOQA, False)):
             match = pattern.search(comment)
             if match is None:
@@ -167,7 +210,7 @@ def _comments(text: str) -> list[_Comment]:
                 words = tuple((word[0], base + word.start()) for word in _WORD.finditer(listed))
             covers: tuple[int, int] | None = None
             if not (ours and match["file"]):
-                index = bisect.bisect_right(starts, start) - 1
+                index = scan.line(start)
                 if alone and ours:  # the next logical line that holds something
                     index = _next_statement(text, starts, index)
                 covers = starts[index], starts[min(index + 1, len(starts) - 1)]

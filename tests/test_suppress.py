@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradline import suppress
+from gradline import edits, suppress
 from gradline.findings import Finding, Place, Severity
 
 NAMES = {"GL101": "number-backward", "GL102": "detached-loss", "GL001": "unused-suppression"}
@@ -72,8 +72,6 @@ def test_does_not_silence(text):
 
 
 def fixed(text: str, *findings: Finding) -> str:
-    from gradline import edits
-
     unused = outcome(text, *findings).unused
     return edits.apply(text, [edit for one in unused for edit in suppress.fix(one).edits])
 
@@ -117,6 +115,31 @@ def test_rules_that_were_off_are_not_judged():
 
 def test_noqa_is_not_reported():
     assert outcome("x = 1  # noqa: GL101\ny = 2  # noqa\n").unused == ()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("loss.backward()\nx = 1\n", "loss.backward()  # gradline: ignore[GL101]\nx = 1\n"),
+        ("loss.backward()", "loss.backward()  # gradline: ignore[GL101]"),
+        ("loss.backward()  \r\nx\r\n", "loss.backward()  # gradline: ignore[GL101]  \r\nx\r\n"),
+        ("loss.backward(\n  a,\n)\n", "loss.backward(\n  a,\n)  # gradline: ignore[GL101]\n"),
+        ("loss.backward()  # why\n", "loss.backward()  # why  # gradline: ignore[GL101]\n"),
+        (
+            "x = '''\n'''; loss.backward('''\n''')\n",
+            "x = '''\n'''; loss.backward('''\n''')  # gradline: ignore[GL101]\n",
+        ),
+        (
+            "loss.backward()  # gradline: ignore[GL102]\n",
+            "loss.backward()  # gradline: ignore[GL102, GL101]\n",
+        ),
+    ],
+)
+def test_silencing(before, after):
+    finding = at(before, "backward")
+    text = edits.apply(before, suppress.silence("a.py", before, [finding]))
+    assert text == after
+    assert outcome(text, at(text, "backward")).kept == ()
 
 
 PIECES = [*"\"'#\\\r\n()[]{} \tfx,", "# gradline: ignore[GL101]", "# gradline: ignore", "# noqa", "def"]
