@@ -6,11 +6,11 @@ Exit codes are ruff's: 0 nothing found, 1 findings, 2 the check could not be mad
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 OK, FINDINGS, FAILURE = 0, 1, 2
@@ -31,7 +31,7 @@ class Parser(argparse.ArgumentParser):
 
     _within = False
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # type: ignore[override]
         if self._within:
             return super().parse_known_args(args, namespace)
         self._within = True
@@ -41,10 +41,23 @@ class Parser(argparse.ArgumentParser):
             self._within = False
 
 
+class Version(argparse.Action):
+    """Looks the version up only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            print("gradline", version("gradline"))
+        except PackageNotFoundError:
+            print("gradline (not installed)")
+        parser.exit()
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command with these arguments (by default the process's own) and returns its exit code."""
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
+        if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # an ASCII terminal must not stop a report
     try:
         code = _dispatch(list(sys.argv[1:] if argv is None else argv))
@@ -97,7 +110,7 @@ def _there(package: str) -> bool:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="gradline", description=DESCRIPTION, formatter_class=Help)
-    parser.add_argument("--version", action="version", version=f"gradline {_version()}")
+    parser.add_argument("--version", action=Version, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
 
     from . import check, rules
@@ -111,13 +124,6 @@ def _parser() -> argparse.ArgumentParser:
             "probe", help="run a training script and watch its gradients", formatter_class=Help, add_help=False
         )
     return parser
-
-
-def _version() -> str:
-    try:
-        return version("gradline")
-    except PackageNotFoundError:
-        return "(not installed)"
 
 
 def command(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TextIO
 from urllib.parse import quote
 
@@ -17,6 +16,8 @@ ROOT = "%SRCROOT%"
 
 
 def write(report: Report, stream: TextIO) -> None:
+    from importlib.metadata import PackageNotFoundError, version
+
     codes = sorted({entry.finding.code for entry in report.entries})
     driver: dict[str, Any] = {"name": "gradline"}
     with contextlib.suppress(PackageNotFoundError):  # run from a checkout that is not installed
