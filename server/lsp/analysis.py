@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from ..findings import Finding, Place, Step
 from ..text import Source
@@ -29,8 +29,9 @@ class Analysis:
     (`_whole`). What only the latter has, because another file is needed to see it, is carried over an edit to its
     new place (`_carried`) until the whole scope has been analysed again.
 
-    `opened()` are the paths of the open documents, `published(paths)` is called with files that need to be shown
-    anew, `scanned(done, total)` as the files of the workspace are read for the first time.
+    `opened()` are the paths of the open documents. `published(paths, edited)` is called with files that are to be shown
+    anew, `edited` if that is so because the one file among them was edited, opened or closed. `scanned(done, total)`
+    is called as the files of the workspace are read for the first time.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class Analysis:
         engine: Engine,
         waiting: Callable[[], bool],
         opened: Callable[[], Collection[str]],
-        published: Callable[[list[str]], None],
+        published: Callable[[list[str], bool], None],
         scanned: Callable[[int, int], None],
     ) -> None:
         self.whole_project = True  # or open documents alone
@@ -102,6 +103,11 @@ class Analysis:
         """The files that have findings now."""
         return [path for path, found in self._shown.items() if found]
 
+    @property
+    def is_current(self) -> bool:
+        """Whether all findings are those of the newest texts."""
+        return not (self._dirty or self._stale or (self.whole_project and (self._unread is None or self._unread)))
+
     async def settled(self, path: str) -> None:
         """Returns when the findings of an open document are those of its newest text."""
         while path in self._dirty:
@@ -158,7 +164,7 @@ class Analysis:
             return
         self._dirty.remove(path)
         self._alone[path] = found.get(path, ())
-        self._show({path: _merged(self._alone[path], self._carried.get(path, ()))}, always=[path])
+        self._show({path: _merged(self._alone[path], self._carried.get(path, ()))}, edited=True)
 
     def _whole_is_read(self) -> bool:
         """Reads one more file of the workspace; True if there is none left to read."""
@@ -207,15 +213,15 @@ class Analysis:
     def _cancelled(self) -> bool:
         return self._stopped < PATIENCE and self._waiting()
 
-    def _show(self, findings: Findings, always: Iterable[str] = ()) -> None:
-        changed = {path for path, found in findings.items() if found != self._shown.get(path, ())} | set(always)
+    def _show(self, findings: Findings, edited: bool = False) -> None:
+        changed = {path for path, found in findings.items() if edited or found != self._shown.get(path, ())}
         for path in changed:
             if findings[path]:
                 self._shown[path] = findings[path]
             else:
                 self._shown.pop(path, None)
         if changed:
-            self._published(sorted(changed))
+            self._published(sorted(changed), edited)
 
 
 def _merged(some: tuple[Finding, ...], others: tuple[Finding, ...]) -> tuple[Finding, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from typing import TYPE_CHECKING
 
@@ -27,11 +26,11 @@ class Publisher:
         self._sent: dict[str, list[types.Diagnostic]] = {}  # by address, pushed
         self._given: dict[str, tuple[str, list[types.Diagnostic]]] = {}  # by address: result id and what it stands for
 
-    def show(self, paths: list[str]) -> None:
-        """The findings of these files are to be shown anew."""
+    def show(self, paths: list[str], edited: bool) -> None:
+        """The findings of these files are to be shown anew; `edited`: because the client has edited the one file."""
         if self._server.client_has("text_document.diagnostic"):
-            # the client asks by itself for what was edited; it cannot know what that did to other open documents
-            if any(self._server.documents.views(path) for path in paths):
+            # the client asks by itself for what it edits; it cannot know what that does to other open documents
+            if not edited and any(self._server.documents.views(path) for path in paths):
                 self._server.refresh_diagnostics()
             return
         for path in paths:
@@ -128,11 +127,9 @@ def register(server: GradlineServer) -> None:
         """Answers when something differs from what the client has; clients ask again after each answer."""
         previous = {item.uri: item.value for item in params.previous_result_ids}
         while True:
-            reports = _workspace_reports(server, previous)
-            if reports:
+            if server.analysis.is_current and (reports := _workspace_reports(server, previous)):
                 return types.WorkspaceDiagnosticReport(reports)
             await server.analysis.news()
-            await asyncio.sleep(0)
 
 
 def _workspace_reports(

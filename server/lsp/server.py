@@ -205,8 +205,10 @@ class GradlineServer(LanguageServer):
 
     # Telling the client to ask again
 
-    def _show(self, paths: list[str]) -> None:
-        self.publisher.show(paths)
+    def _show(self, paths: list[str], edited: bool) -> None:
+        self.publisher.show(paths, edited)
+        if not edited and any(self.documents.views(path) for path in paths):
+            self.refresh_views()
         if self.options.get("lines"):
             for path in paths:
                 for view in self.documents.views(path):

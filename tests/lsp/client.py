@@ -76,6 +76,9 @@ class Client:
         assert "error" not in answer, answer["error"]
         return answer["result"]
 
+    def reply(self, identifier: int | str, result: Any) -> None:
+        self.send(json.dumps({"jsonrpc": "2.0", "id": identifier, "result": result}).encode())
+
     def wait(self, wanted: Any, seconds: float = PATIENCE) -> dict[str, Any]:
         for index, message in enumerate(self.seen):
             if wanted(message):
