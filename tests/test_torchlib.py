@@ -44,16 +44,16 @@ def test_answers() -> None:
 
 
 def test_modules() -> None:
-    lstm = torchlib.module_class("torch.nn.modules.rnn.LSTM")
+    lstm = torchlib.module("torch.nn.modules.rnn.LSTM")
     assert lstm and lstm.name == "torch.nn.LSTM" and lstm.outputs == ("tensor", ("tensor", "tensor"))
-    relu = torchlib.module_class("torch.nn.ReLU")
+    relu = torchlib.module("torch.nn.ReLU")
     assert relu and relu.saves == ("out",) and relu.inplace and not relu.parameters
-    linear = torchlib.module_class("torch.nn.Linear")
+    linear = torchlib.module("torch.nn.Linear")
     assert linear and linear.saves == ("in",) and linear.parameters == ("weight", "bias") and not linear.by_mode
-    loss = torchlib.module_class("torch.nn.CrossEntropyLoss")
+    loss = torchlib.module("torch.nn.CrossEntropyLoss")
     assert loss and loss.loss and loss.shape == "scalar" and loss.reduction == 4
     for name in ("Dropout", "BatchNorm2d", "TransformerEncoderLayer"):
-        m = torchlib.module_class(f"torch.nn.{name}")
+        m = torchlib.module(f"torch.nn.{name}")
         assert m and m.by_mode
 
 
@@ -218,7 +218,7 @@ def test_modules_again(torch) -> None:
         ("Flatten", (), (2, 3)),
         ("GELU", (), (3,)),
     ):
-        module = torchlib.module_class(f"torch.nn.{name}")
+        module = torchlib.module(f"torch.nn.{name}")
         assert module
         for what in ("in", "out"):
             m = getattr(torch.nn, name)(*args)

@@ -3,7 +3,7 @@
     op("torch.nn.functional.relu").grad        -> "flows"
     method("item").grad                        -> "cut_value"
     canonical("torch.optim.adam.Adam")         -> "torch.optim.Adam"
-    module_class("torch.nn.LSTM").outputs         -> ("tensor", ("tensor", "tensor"))
+    module("torch.nn.LSTM").outputs         -> ("tensor", ("tensor", "tensor"))
 
 Names are looked up as written in torch's documentation; `canonical` leads the other paths to the same object there.
 The files are read at the first question (a few milliseconds); every answer is immutable and shared.
@@ -202,7 +202,7 @@ def canonical(name: str) -> str:
 
 
 @functools.cache
-def module_class(name: str) -> Module | None:
+def module(name: str) -> Module | None:
     """The class of `torch.nn` with this name ("torch.nn.Linear"), or with another path to it; None: not known."""
     name = canonical(name)
     e = _library()["modules"].get(name)
