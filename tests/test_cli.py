@@ -353,6 +353,16 @@ def test_diff(run):
     assert run("check", "--diff") == (0, "", "Would fix 0 findings.\n")
 
 
+def test_add_ignore(run):
+    put("a.py", b"BAD LOST\r\nx = 1\r\n")
+    put("b/c.py", "call(\n    BAD,\n)\n")
+    assert run("check", "--add-ignore") == (0, "Silenced 3 findings in 2 files.\n", "")
+    assert Path("a.py").read_bytes() == b"BAD LOST  # gradline: ignore[GL101, GL102]\r\nx = 1\r\n"
+    assert Path("b/c.py").read_text() == "call(\n    BAD,\n)  # gradline: ignore[GL101]\n"
+    assert run("check") == (0, "All checks passed!\n", "")
+    assert run("check", "--add-ignore", "--fix")[0] == 2
+
+
 # Standard input
 
 

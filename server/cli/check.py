@@ -29,6 +29,9 @@ def register(commands: Any, help_class: type[argparse.HelpFormatter]) -> None:
     fixing.add_argument("--fix", action="store_true", help="apply the fixes that are safe")
     fixing.add_argument("--unsafe-fixes", action="store_true", help="with --fix or --diff: also those that need a look")
     fixing.add_argument("--diff", action="store_true", help="show what --fix would change, and change nothing")
+    fixing.add_argument(
+        "--add-ignore", action="store_true", help="silence what is found with `# gradline: ignore[...]` comments"
+    )
     choosing = parser.add_argument_group("rules")
     for name, what in (
         ("--select", "only these"),
@@ -99,8 +102,10 @@ def _contradiction(arguments: argparse.Namespace) -> str | None:
     stdin = arguments.stdin_filename or arguments.paths == [STDIN]
     if arguments.fix and arguments.diff:
         return "--fix changes files and --diff does not: give one of them"
-    if arguments.watch and (arguments.fix or arguments.diff or stdin or arguments.output_file):
-        return "--watch goes with none of --fix, --diff, --output-file and standard input"
+    if arguments.add_ignore and (arguments.fix or arguments.diff or stdin):
+        return "--add-ignore goes with none of --fix, --diff and standard input"
+    if arguments.watch and (arguments.fix or arguments.diff or arguments.add_ignore or stdin or arguments.output_file):
+        return "--watch goes with none of --fix, --diff, --add-ignore, --output-file and standard input"
     if stdin and len(arguments.paths) > 1:
         return "standard input is one file: give no other"
     if arguments.config and arguments.isolated:
@@ -160,6 +165,14 @@ def check_once(workspace: Workspace, arguments: argparse.Namespace, clock: Clock
         clock.stage("fixing")
     checked = workspace.check(paths, arguments.show_doubtful)
     clock.stage("checking")
+    if arguments.add_ignore:
+        failing = [finding for found in checked.findings.values() for finding in found if finding.severity.fails]
+        fixed = fixing.silence_all(workspace, failing)
+        fixed.save()
+        count = fixed.count
+        print(f"Silenced {count} finding{'s' if count != 1 else ''} in {len(fixed.after)} files.")
+        _say_problems(workspace.disk.problems, arguments)
+        return Outcome(_code(arguments, (), fixed, workspace.disk.problems), tuple(paths))
     wants_fixes = arguments.output_format in WITH_FIXES and not arguments.statistics and not arguments.diff
     entries = [
         Entry(finding, workspace.fix(finding) if wants_fixes else None)

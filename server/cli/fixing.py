@@ -17,6 +17,7 @@ from ..text import Source, decode
 
 if TYPE_CHECKING:
     from ..edits import Edit, Fix
+    from ..findings import Finding
     from ..workspace import Workspace
 
 ROUNDS = 10  # a fix may uncover another finding; ruff gives up after 100, our fixes are verified one by one
@@ -81,6 +82,22 @@ def fix_all(workspace: Workspace, paths: Sequence[str], unsafe: bool, doubtful: 
             done.before.setdefault(path, source)
             done.after[path] = after = applied(source, edits)
             workspace.project.update(path, after)
+    return done
+
+
+def silence_all(workspace: Workspace, findings: Iterable[Finding]) -> Fixed:
+    """Writes, in memory, the comments that silence these findings."""
+    from ..suppress import silence
+
+    by_file: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_file.setdefault(finding.place.path, []).append(finding)
+    done = Fixed(count=sum(map(len, by_file.values())))
+    for path, found in by_file.items():
+        source = workspace.source(path)
+        assert source is not None
+        done.before[path] = source
+        done.after[path] = applied(source, silence(path, source.text, found))
     return done
 
 
