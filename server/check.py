@@ -1,0 +1,152 @@
+"""The face of the engine: findings of a project's files, and the verified fix of a finding."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .findings import Finding
+from .flow import interpret
+from .memo import Memo
+from .project import Module, Project
+from .rule import Rule, rules
+
+if TYPE_CHECKING:
+    from .edits import Edit, Fix
+
+# A file or function without any of these words can't be the place of a finding, and is not interpreted for its own
+# sake (it is when others call it).
+TRIGGERS = re.compile(r"backward|grad|optim|\bnn\b|autocast|Scaler|\.step\b|Parameter|checkpoint")
+
+
+@dataclass(frozen=True)
+class Result:
+    """`findings` of each file in the order of their places; `notes` on what could not be judged."""
+
+    findings: Mapping[str, tuple[Finding, ...]]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What one file's entry points say, about whatever file."""
+
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+
+
+class CancelledError(Exception):
+    """The check was stopped as `cancelled` asked for; what was learned is kept."""
+
+
+def check(
+    project: Project,
+    paths: Iterable[str],
+    rules: Iterable[Rule] | None = None,
+    cancelled: Callable[[], bool] | None = None,
+    doubtful: bool = False,
+) -> Result:
+    """The findings in these files, as seen from the entry points of these files.
+
+    Findings that rest on a doubt are left out unless `doubtful`. Raises CancelledError.
+    """
+    wanted = None if rules is None else {rule.code for rule in rules}
+    paths = list(dict.fromkeys(paths))
+    found: dict[str, dict[tuple[str, int, int], Finding]] = {path: {} for path in paths}
+    notes: list[str] = []
+    for path in paths:
+        if cancelled is not None and cancelled():
+            raise CancelledError
+        analysis = analyse(project, path)
+        notes.extend(analysis.notes)
+        for finding in analysis.findings:
+            if finding.place.path not in found or (wanted is not None and finding.code not in wanted):
+                continue
+            if finding.doubt and not doubtful:
+                continue
+            key = (finding.code, finding.place.start, finding.place.end)
+            known = found[finding.place.path].get(key)
+            if known is None or len(known.trail) < len(finding.trail):
+                found[finding.place.path][key] = finding
+    return Result(
+        {path: tuple(sorted(by_key.values(), key=lambda f: (f.place, f.code))) for path, by_key in found.items()},
+        tuple(dict.fromkeys(notes)),
+    )
+
+
+def analyse(project: Project, path: str) -> Analysis:
+    """What the entry points of one file say; remembered until something that they read changes."""
+    memo: Memo[Analysis] = project.memo("analysis")
+    return memo.get(path, lambda: _analyse(project, path))
+
+
+def _analyse(project: Project, path: str) -> tuple[Analysis, frozenset[str]]:
+    module = project.module(path)
+    if module is None or not TRIGGERS.search(module.source.text):
+        return Analysis((), ()), frozenset({path})
+    findings: list[Finding] = []
+    notes: list[str] = []
+    read = {path}
+    for flow in interpret(project, module, lambda text: TRIGGERS.search(text) is not None):
+        read |= flow.read
+        notes.extend(f"{path}: too large to be followed to its end ({note})" for note in flow.notes)
+        for rule in rules().values():
+            for finding in rule.check(flow):
+                findings.append(
+                    finding._replace(code=rule.code, name=rule.name, severity=finding.severity or rule.severity, fixable=rule.fix is not None)
+                )
+    return Analysis(tuple(findings), tuple(notes)), frozenset(read)
+
+
+def fix(project: Project, finding: Finding) -> Fix | None:
+    """The fix of a finding, verified: with it applied the finding is gone and no new one has come.
+
+    None if the rule has none, or none that is right here.
+    """
+    from .edits import FixContext
+
+    rule = rules().get(finding.code)
+    if rule is None or rule.fix is None:
+        return None
+    context = FixContext(project.source, lambda edits: cures(project, finding, edits))
+    try:
+        found = rule.fix(finding, context)
+    except KeyError:
+        return None
+    if found is None or not cures(project, finding, found.edits):
+        return None
+    return found
+
+
+def cures(project: Project, finding: Finding, edits: Sequence[Edit]) -> bool:
+    """Whether these edits make the finding go without bringing a new one, seen from everybody who had it."""
+    from .edits import apply
+
+    paths = {edit.path for edit in edits} | {finding.place.path} | {step.place.path for step in finding.trail}
+    before = _counts(project, paths)
+    texts = {}
+    for path in {edit.path for edit in edits}:
+        source = project.source(path)
+        if source is None:
+            return False
+        texts[path] = apply(source.text, [edit for edit in edits if edit.path == path])
+    with project.trial(texts):
+        after = _counts(project, paths)
+    if after.get(finding.code, 0) >= before.get(finding.code, 0):
+        return False
+    return all(count <= before.get(code, 0) for code, count in after.items())
+
+
+def _counts(project: Project, paths: set[str]) -> dict[str, int]:
+    result = check(project, sorted(paths))
+    counts: dict[str, int] = {}
+    for found in result.findings.values():
+        for finding in found:
+            if finding.severity.fails:
+                counts[finding.code] = counts.get(finding.code, 0) + 1
+    return counts
+
+
+__all__ = ["Analysis", "CancelledError", "Module", "Result", "analyse", "check", "fix"]

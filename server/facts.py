@@ -1,0 +1,533 @@
+"""The lattice: what is known of a value while a program is interpreted, and how two such knowledges join.
+
+Three kinds of thing live here.
+
+*Values* are immutable and say what an expression evaluates to: a constant, a number, a tensor, a function, a name
+of another library, or `Unknown`. *Objects* (instances, lists, dicts, leaves) have an identity and cells that change
+over time; the cells are plain dicts which only `state.State` writes, so that a branch can be undone and joined.
+*Nodes* are the abstract autograd graph: what torch would build with `grad_fn`, one node for each operation whose
+result requires grad. What a loss reaches is found by walking it, as torch does.
+
+    w = nn.Parameter(...)          Tensor(node=Node(leaf=w))
+    y = (w * 2).sum()              Tensor(node=Node("sum", inputs=(Node("*", inputs=(Node(leaf=w),)),)), rank=SCALAR)
+    z = y.detach()                 Tensor(node=None, cuts=(Cut(".detach()", place, sources=(y.node,)),))
+
+Unknown is silence: a join of two things that differ in a way that matters is `Unknown`, or a tensor that is not
+`certain`, and no rule may claim anything of those.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from .findings import Place
+
+if TYPE_CHECKING:
+    from . import ir
+    from .project import Module
+    from .units import Unit
+
+SCALAR, MANY, ANY_RANK = "scalar", "many", "?"  # one element / more than one for some input / not known
+FLOAT, INT, ANY_DTYPE = "float", "int", "?"  # a dtype that can carry gradients / one that can not / not known
+ON, OFF, INFERENCE, MAYBE = "on", "off", "inference", "maybe"  # grad mode
+
+# A bound on alternatives: a value that may be more than four things is not known in any useful sense.
+UNION_LIMIT = 4
+# Graph walks stop here: beyond it a program is not judged (real scripts stay below a tenth of it).
+WALK_LIMIT = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Frames:
+    """Where the interpretation stood: the call sites that led here, innermost first, as a linked list."""
+
+    place: Place
+    label: str  # what was called or imported there
+    kind: str  # "call" or "import"
+    up: Frames | None
+
+
+@dataclass(frozen=True, eq=False)
+class Mode:
+    """Grad mode at a moment, and who set it."""
+
+    kind: str
+    place: Place | None = None  # what switched it; None for torch's default
+    how: str = ""  # "torch.no_grad()", "torch.set_grad_enabled(False)", ...
+    persistent: bool = False  # set by a call, not undone by leaving a block
+    stack: Frames | None = None
+
+    @property
+    def records(self) -> bool:
+        """Operations surely build a graph."""
+        return self.kind == ON
+
+
+DEFAULT_MODE = Mode(ON)
+
+
+class Value:
+    """Anything an expression may evaluate to."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Unknown(Value):
+    """Nothing is known. `foreign`: it comes from a library that is not torch, so its `.item()` is not torch's."""
+
+    foreign: bool = False
+    doubt: str = ""
+
+
+UNKNOWN = Unknown()
+FOREIGN = Unknown(foreign=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Const(Value):
+    """A Python constant whose value is known (`None`, a bool, a str, a number)."""
+
+    value: object
+
+
+NONE = Const(None)
+TRUE, FALSE = Const(True), Const(False)
+
+
+@dataclass(frozen=True, eq=False)
+class Number(Value):
+    """A Python number of unknown value; `cut` when it was taken out of a tensor that had a graph."""
+
+    cut: Cut | None = None
+    source: Place | None = None  # the call that made it (`.item()`), whether or not a graph was lost
+    how: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Text(Value):
+    """A str of unknown value."""
+
+
+@dataclass(frozen=True, eq=False)
+class Array(Value):
+    """A NumPy array; `cut` when it was taken out of a tensor that had a graph."""
+
+    cut: Cut | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """A place where the line ends: the result of an operation that has no graph although an input had one."""
+
+    how: str  # as a reader would say it: ".detach()", "torch.no_grad()", "argmax"
+    kind: str  # "detach" "data" "number" "numpy" "rewrap" "mode" "inference" "op" "zero" "leaf"
+    place: Place
+    sources: tuple[Node, ...] = ()  # the graph that was lost
+    mode: Mode | None = None
+    stack: Frames | None = None
+
+
+@dataclass(eq=False)
+class Node:
+    """One recorded operation (`grad_fn`), or a leaf (`AccumulateGrad`).
+
+    `saves` says that backward needs saved tensors, which the first backward frees; None: not known.
+    `phi` marks the join of several possible graphs.
+    """
+
+    op: str
+    place: Place | None
+    inputs: tuple[Node, ...] = ()
+    cuts: tuple[Cut, ...] = ()  # inputs that were cut before they came here
+    leaf: Leaf | None = None
+    saves: bool | None = None
+    phi: bool = False
+    zero: bool = False  # the gradient through it is exactly zero
+    opaque: bool = False  # reaches things that are not known
+    stack: Frames | None = None
+    saved: tuple[tuple[Storage, int], ...] = ()  # what backward needs, and its version when it was saved
+    error: str = ""  # backward through it raises this
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor(Value):
+    """A tensor (or, if `opaque`, a structure of tensors that came out of a data loader and carries no graph).
+
+    `certain` and `node`: it surely has this graph. `certain` without a node: it surely has none, and `cuts` tells
+    where it lost one (none: it never had one). Not `certain`: nothing is claimed about its graph.
+    """
+
+    node: Node | None = None
+    cuts: tuple[Cut, ...] = ()
+    certain: bool = True
+    rank: str = ANY_RANK
+    dtype: str = ANY_DTYPE
+    leaf: Leaf | None = None  # it *is* this leaf
+    opaque: bool = False
+    inference: bool = False  # made in inference mode
+    tag: str = ""  # what it is the output of, where a rule asks ("softmax", "sigmoid", "scaled", ...)
+    made: Place | None = None  # where it was made
+    storage: Storage | None = None
+    shape: tuple[object, ...] | None = None  # sizes where known: ints, or names of unknown sizes
+
+    @property
+    def live(self) -> bool:
+        return self.certain and self.node is not None
+
+    @property
+    def dead(self) -> bool:
+        return self.certain and self.node is None
+
+
+@dataclass(eq=False)
+class Storage:
+    """What views share. Cells: `writes`, the places of in-place writes; their number is torch's version counter."""
+
+    cells: dict[str, object] = field(default_factory=dict)
+
+
+MAYBE_TENSOR = Tensor(certain=False)
+DATA = Tensor(opaque=True)
+
+
+@dataclass(eq=False)
+class Leaf:
+    """A trainable leaf, or all the parameters of one library module together.
+
+    Cells: `requires_grad` (True, False, None = not known), `grad` (a `training.Grad`), `escaped`.
+    """
+
+    label: str
+    place: Place | None
+    kind: str  # "parameter", "tensor", "weights"
+    cells: dict[str, object] = field(default_factory=dict)
+    node: Node | None = None
+
+    storage: Storage = field(default_factory=Storage)
+
+    def __post_init__(self) -> None:
+        self.cells.setdefault("requires_grad", True)
+        self.node = Node("leaf", self.place, leaf=self)
+
+
+@dataclass(frozen=True, eq=False)
+class External(Value):
+    """A name in a library: `torch.nn.Linear`, `numpy.sum`. Nothing of that library is read."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Builtin(Value):
+    """One of Python's builtins."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Method(Value):
+    """A method of a value that is not a project function: `loss.backward`, `optimizer.step`, `items.append`."""
+
+    owner: Value
+    name: str
+    place: Place | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Function(Value):
+    """A project function: its code, where its names come from, and what `self` is if it is bound."""
+
+    code: ir.Def | ir.Lambda
+    unit: Unit
+    base: int  # offset of the unit in the module's text
+    module: Module
+    closure: Scope | None = None
+    owner: Class | None = None  # the class whose body defines it
+    bound: Value | None = None
+    decorators: tuple[tuple[Value, Place], ...] = ()  # outermost first; only those that change how it runs
+    defaults: tuple[tuple[str, Value], ...] = ()
+
+    @property
+    def name(self) -> str:
+        return getattr(self.code, "name", "lambda")
+
+
+@dataclass(eq=False)
+class Scope:
+    """The names of one running function, class body or module."""
+
+    names: dict[str, object]
+    up: Scope | None = None
+    globals: tuple[str, ...] = ()
+    nonlocals: tuple[str, ...] = ()
+
+
+@dataclass(eq=False)
+class Class(Value):
+    """A project class. `mro` has the class itself first; a base that is not known makes `open` true."""
+
+    name: str
+    place: Place
+    module: Module
+    names: dict[str, object]
+    bases: tuple[Value, ...]
+    mro: tuple[Value, ...] = ()
+    open: bool = False
+    decorators: tuple[Value, ...] = ()
+    fields: tuple[tuple[str, Value | None], ...] = ()  # annotated names, for dataclasses
+
+    def is_a(self, name: str) -> bool:
+        """Whether a library class of this name is among its bases."""
+        return any(isinstance(base, External) and base.name == name for base in self.mro)
+
+
+@dataclass(eq=False)
+class Object(Value):
+    """An instance. `cls` is a project `Class` or the `External` name of a library's class.
+
+    `attrs` are its attributes; `cells` what the interpreter remembers of it (`params`, `training`, `escaped`, ...).
+    """
+
+    cls: Value
+    place: Place | None
+    attrs: dict[str, object] = field(default_factory=dict)
+    cells: dict[str, object] = field(default_factory=dict)
+    label: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The library class that decides what it is: `torch.nn.Module`, `torch.optim.Optimizer`, ... or ""."""
+        if isinstance(self.cls, External):
+            return self.cls.name
+        if isinstance(self.cls, Class):
+            for base in self.cls.mro:
+                if isinstance(base, External):
+                    return base.name
+        return ""
+
+
+@dataclass(eq=False)
+class Sequence(Value):
+    """A list, tuple or set. Cells: `items` (a tuple, or None when the length is not known) and `each` (the join)."""
+
+    kind: str
+    cells: dict[str, object] = field(default_factory=dict)
+    place: Place | None = None
+
+
+@dataclass(eq=False)
+class Mapping(Value):
+    """A dict. Cells: one `("key", k)` for each known constant key; `rest` is the join of the others."""
+
+    cells: dict[object, object] = field(default_factory=dict)
+    place: Place | None = None
+    complete: bool = True  # no key but the known ones was ever there when it was made
+
+
+@dataclass(frozen=True, eq=False)
+class Parameters(Value):
+    """`module.parameters()` or `named_parameters()`: an iterator over leaves; `exact` if nothing was filtered."""
+
+    owner: Value
+    named: bool
+    leaves: tuple[Leaf, ...]
+    exact: bool = True
+    place: Place | None = None
+    cells: dict[str, object] = field(default_factory=dict)  # `used`: where the generator was used up
+    trainable_only: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class ParameterOf(Value):
+    """The loop variable of `for p in module.parameters()`: each leaf in turn; `all_of`: it stands for every one."""
+
+    leaves: tuple[Leaf, ...]
+    all_of: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class GradOf(Value):
+    """`.grad` of a leaf (or of a tensor that is none)."""
+
+    leaves: tuple[Leaf, ...]
+    of: Value
+
+
+@dataclass(frozen=True, eq=False)
+class Context(Value):
+    """A grad-mode object: `torch.no_grad()`, `torch.set_grad_enabled(flag)`, used by `with` or as a decorator."""
+
+    mode: Mode | None  # None: changes nothing that is known to matter (`nullcontext()`)
+    before: Mode | None = None  # what is restored on leaving; set when it acts at construction
+    name: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Range(Value):
+    """Something to loop over whose elements are `each`: `enumerate`, `range`, `zip`, a data loader, a generator."""
+
+    each: Value
+    mode: Mode | None = None  # the grad mode in which a generator stands at its `yield`
+    place: Place | None = None
+    length: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Union(Value):
+    """One of a few values."""
+
+    options: tuple[Value, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Wrapped(Value):
+    """A function in a class body under `@property`, `@staticmethod` or `@classmethod` (`kind`)."""
+
+    kind: str
+    function: Value
+
+
+@dataclass(frozen=True, eq=False)
+class Partial(Value):
+    """`functools.partial(function, *positional, **keywords)`."""
+
+    function: Value
+    positional: tuple[Value, ...]
+    keywords: tuple[tuple[str, Value], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Super(Value):
+    """`super()`: attributes are looked up behind `after` in the class of `instance`."""
+
+    instance: Value
+    after: Class
+
+
+@dataclass(frozen=True, eq=False)
+class ModuleValue(Value):
+    """An imported project module."""
+
+    module: Module
+
+
+# ---------------------------------------------------------------- join
+
+
+def same(a: object, b: object) -> bool:
+    """Whether two values are known to be the same, cheaply: by identity, or equal constants."""
+    if a is b:
+        return True
+    if isinstance(a, Const) and isinstance(b, Const):
+        return type(a.value) is type(b.value) and a.value == b.value
+    return False
+
+
+def join(a: object, b: object) -> object:
+    """What is known when it may be either of the two."""
+    if same(a, b):
+        return a
+    if isinstance(a, Mode) and isinstance(b, Mode):
+        return join_modes(a, b)
+    if not isinstance(a, Value) or not isinstance(b, Value):
+        return join_plain(a, b)
+    if isinstance(a, Unknown) or isinstance(b, Unknown):
+        return UNKNOWN
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return join_tensors(a, b)
+    if isinstance(a, (Number, Const)) and isinstance(b, (Number, Const)):
+        return join_numbers(a, b)
+    if isinstance(a, ParameterOf) and isinstance(b, ParameterOf):
+        return ParameterOf(tuple(dict.fromkeys(a.leaves + b.leaves)), all_of=False)
+    if isinstance(a, Range) and isinstance(b, Range):
+        return Range(join(a.each, b.each))
+    if isinstance(a, Sequence) and isinstance(b, Sequence) and a.kind == b.kind:
+        return join_sequences(a, b)
+    options = (*alternatives(a), *(o for o in alternatives(b) if not any(same(o, x) for x in alternatives(a))))
+    if len(options) > UNION_LIMIT:
+        return UNKNOWN
+    return Union(options)
+
+
+def join_sequences(a: Sequence, b: Sequence) -> Value:
+    """Two lists that are not the same object: only what their elements have in common is kept."""
+    one, other = a.cells.get("items"), b.cells.get("items")
+    if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
+        return Sequence(a.kind, {"items": tuple(join(x, y) for x, y in zip(one, other, strict=True))}, a.place)
+    return Sequence(a.kind, {"items": None, "each": join(element(a), element(b))}, a.place)
+
+
+def element(value: Sequence) -> object:
+    """The join of everything in a sequence."""
+    items = value.cells.get("items")
+    if isinstance(items, tuple):
+        return join_all(items) if items else UNKNOWN
+    return value.cells.get("each", UNKNOWN)
+
+
+def join_all(values: tuple[object, ...] | list[object]) -> object:
+    result = values[0]
+    for value in values[1:]:
+        result = join(result, value)
+    return result
+
+
+def alternatives(value: Value) -> tuple[Value, ...]:
+    return value.options if isinstance(value, Union) else (value,)
+
+
+def join_plain(a: object, b: object) -> object:
+    """Cells that are no values: flags, tuples of leaves, other records; None says that it is not known."""
+    joined = getattr(a, "join", None)
+    if joined is not None and type(a) is type(b):
+        return joined(b)
+    if isinstance(a, frozenset) and isinstance(b, frozenset):
+        return a | b
+    return a if a == b else None
+
+
+def join_modes(a: Mode, b: Mode) -> Mode:
+    if a.kind == b.kind:
+        return a if a.place is not None else b
+    return Mode(MAYBE, a.place or b.place, a.how or b.how, stack=a.stack or b.stack)
+
+
+def join_numbers(a: Value, b: Value) -> Value:
+    if isinstance(a, Const) and isinstance(b, Const):
+        numbers = (int, float)
+        if isinstance(a.value, bool) or isinstance(b.value, bool) or not (
+            isinstance(a.value, numbers) and isinstance(b.value, numbers)
+        ):
+            return Union((a, b))
+        return Number()
+    if any(isinstance(v, Const) and (v.value is None or isinstance(v.value, (str, bool))) for v in (a, b)):
+        return Union((a, b))
+    return a if isinstance(a, Number) and a.source is not None else b if isinstance(b, Number) else Number()
+
+
+def join_tensors(a: Tensor, b: Tensor) -> Tensor:
+    cuts = tuple(dict.fromkeys(a.cuts + b.cuts))
+    node: Node | None
+    certain = a.certain and b.certain and (a.node is None) == (b.node is None)
+    if a.node is not None and b.node is not None:
+        node = a.node if a.node is b.node else Node("phi", None, (a.node, b.node), phi=True)
+    elif a.node is not None or b.node is not None:
+        node = Node("phi", None, tuple(n for n in (a.node, b.node) if n is not None), phi=True)
+    else:
+        node = None
+    return Tensor(
+        node=node,
+        cuts=cuts,
+        certain=certain,
+        rank=a.rank if a.rank == b.rank else ANY_RANK,
+        dtype=a.dtype if a.dtype == b.dtype else ANY_DTYPE,
+        leaf=a.leaf if a.leaf is b.leaf else None,
+        opaque=a.opaque and b.opaque,
+        inference=a.inference and b.inference,
+        tag=a.tag if a.tag == b.tag else "",
+        made=a.made,
+        storage=a.storage if a.storage is b.storage else None,
+        shape=a.shape if a.shape == b.shape else None,
+    )

@@ -1,0 +1,504 @@
+"""Calls: of project functions and classes, of decorated and partial functions, and of what is not known."""
+
+from __future__ import annotations
+
+from .. import ir
+from ..facts import (
+    FALSE,
+    NONE,
+    TRUE,
+    UNKNOWN,
+    Array,
+    Builtin,
+    Class,
+    Const,
+    Context,
+    External,
+    Frames,
+    Function,
+    GradOf,
+    Leaf,
+    Mapping,
+    Method,
+    Mode,
+    Number,
+    Object,
+    ParameterOf,
+    Parameters,
+    Partial,
+    Range,
+    Scope,
+    Sequence,
+    Super,
+    Tensor,
+    Text,
+    Union,
+    Unknown,
+    Value,
+    Wrapped,
+    element,
+    join,
+    join_all,
+)
+from ..findings import Place
+from . import events
+from .interp import DEPTH_LIMIT, Args, Frame, Interpreter
+from .objects import bound, find, is_module
+from .python import call_builtin, call_container
+from .tensors import flatten, graph_of
+
+
+def call(run: Interpreter, func: Value, args: Args, e: ir.Call | None) -> Value:
+    """Call a value. `e` is the call expression, if there is one."""
+    if isinstance(func, Function):
+        return call_function(run, func, args, e)
+    if isinstance(func, External):
+        from .library import call_external
+
+        return call_external(run, func.name, args, e)
+    if isinstance(func, Method):
+        return call_method(run, func, args, e)
+    if isinstance(func, Builtin):
+        return call_builtin(run, func, args, e)
+    if isinstance(func, Class):
+        return instantiate(run, func, args, e)
+    if isinstance(func, Object):
+        return call_object(run, func, args, e)
+    if isinstance(func, Partial):
+        merged = Args([*func.positional, *args.positional], {**dict(func.keywords), **args.keywords}, args.spread)
+        merged.places = [*(args.places[:1] * len(func.positional)), *args.places]
+        return call(run, func.function, merged, e)
+    if isinstance(func, Context):
+        target = args.positional[0] if args.positional else UNKNOWN
+        if isinstance(target, Function):
+            return with_mode(target, func, run.place(e.at) if e is not None else None)
+        return target
+    if isinstance(func, Union):
+        results: list[Value] = []
+
+        def way(option: Value):
+            def go() -> bool:
+                results.append(call(run, option, args, e))
+                return False
+
+            return go
+
+        run.branch(*(way(o) for o in func.options))
+        return join_all(results)  # type: ignore[return-value]
+    if isinstance(func, Wrapped):
+        return call(run, func.function, args, e)
+    for value in args.all():
+        escape(run, value)
+    return unknown_result(run, func, args)
+
+
+def unknown_result(run: Interpreter, func: Value, args: Args) -> Value:
+    """The result of a call that is not followed."""
+    return func if isinstance(func, Unknown) and func.foreign else UNKNOWN
+
+
+def escape(run: Interpreter, value: Value, depth: int = 3) -> None:
+    """A value goes where it can't be followed: what happens to it there is not known.
+
+    A tensor may be back-propagated there, a module called or changed, an optimizer stepped.
+    """
+    if isinstance(value, Tensor):
+        node, _ = graph_of(value)
+        if node is not None:
+            handed = run.state.shared.get("handed", frozenset())
+            run.state.set(run.state.shared, "handed", handed | {node})  # type: ignore[operator]
+        return
+    if isinstance(value, Object):
+        if value.cells.get("escaped"):
+            return
+        run.state.set(value.cells, "escaped", True)
+        from .modules import leaves_of
+        from .training import is_optimizer, optimizer_leaves
+
+        leaves: tuple[Leaf, ...] | list[Leaf] = ()
+        if is_module(value):
+            leaves = leaves_of(run, value)[0]
+        elif is_optimizer(value):
+            leaves = optimizer_leaves(value)
+        for leaf in leaves:
+            run.state.set(leaf.cells, "escaped", True)
+        if depth and isinstance(value.cls, Class):
+            for inner in list(value.attrs.values()):
+                if isinstance(inner, (Object, Tensor)):
+                    escape(run, inner, depth - 1)
+    elif isinstance(value, (Parameters, ParameterOf)):
+        for leaf in value.leaves:
+            run.state.set(leaf.cells, "escaped", True)
+    elif isinstance(value, Sequence) and depth:
+        items = value.cells.get("items")
+        for item in items if isinstance(items, tuple) else (element(value),):
+            if isinstance(item, Value):
+                escape(run, item, depth - 1)
+        if value.kind == "list":
+            run.state.set(value.cells, "each", UNKNOWN)
+            run.state.set(value.cells, "items", None)
+    elif isinstance(value, Mapping) and depth:
+        for item in list(value.cells.values()):
+            if isinstance(item, Value):
+                escape(run, item, depth - 1)
+    elif isinstance(value, Function) and value.bound is not None:
+        escape(run, value.bound, depth - 1)
+    elif isinstance(value, Union):
+        for option in value.options:
+            escape(run, option, depth)
+    elif isinstance(value, Method):
+        escape(run, value.owner, depth - 1)
+
+
+# ---------------------------------------------------------------- project functions
+
+
+def call_function(run: Interpreter, func: Function, args: Args, e: ir.Call | None) -> Value:
+    modes = [(context, place) for context, place in func.decorators if isinstance(context, Context)]
+    if not modes:
+        return enter_function(run, func, args, e)
+    before = run.state.mode
+    for context, place in modes:
+        if context.mode is not None:
+            from .modes import switch
+
+            mode = context.mode
+            switch(run, Mode(mode.kind, place, mode.how, False, run.stack), record=False)
+    try:
+        result = enter_function(run, func, args, e)
+    finally:
+        run.state.mode = before
+    if isinstance(result, Range) and result.mode is not None:
+        return Range(result.each, None, result.place)  # a decorated generator keeps its mode to itself (claim M22)
+    return result
+
+
+def enter_function(run: Interpreter, func: Function, args: Args, e: ir.Call | None) -> Value:
+    code = func.code
+    key = (func.module.path, func.base + ir.unpack(code.at)[0])
+    run.executed.add(key)
+    run.read.add(func.module.path)
+    depth = sum(1 for f in run.frames if f.function is not None and f.function.code is code)
+    if len(run.frames) > DEPTH_LIMIT or depth >= 2:
+        for value in args.all():
+            escape(run, value)
+        return UNKNOWN
+    run.tick()
+    scope = Scope({}, func.closure)
+    bind_arguments(run, func, args, scope)
+    caller = run.frames[-1] if run.frames else None
+    frame = Frame(scope, func.module, func.unit, func.base, func, run.state.mark(), cls=func.owner)
+    receiver = func.bound
+    if isinstance(receiver, Object) and func.name == "forward" and is_module(receiver):
+        frame.instance = receiver
+    elif caller is not None:
+        frame.instance = caller.instance
+    stack = run.stack
+    if e is not None and caller is not None:
+        run.stack = Frames(run.place(e.at), func.name, "call", stack)
+    run.frames.append(frame)
+    try:
+        if isinstance(code, ir.Lambda):
+            return run.eval(code.body)
+        if not run.run_body(code.body):
+            frame.exits.append((NONE, run.state.changes(frame.mark)))
+    finally:
+        run.frames.pop()
+        run.stack = stack
+    return finish(run, func, frame, code)
+
+
+def finish(run: Interpreter, func: Function, frame: Frame, code: ir.Def) -> Value:
+    """Join the ways out of a function, and say what its call evaluates to."""
+    state = run.state
+    if len(frame.exits) == 1:
+        value, changes = frame.exits[0]
+        state.undo(frame.mark)
+        state.apply(changes)
+    elif frame.exits:
+        state.undo(frame.mark)
+        state.merge([changes for _, changes in frame.exits])
+        value = join_all([v for v, _ in frame.exits])  # type: ignore[assignment]
+    else:
+        value = UNKNOWN  # it never returns: it raises, or loops for ever
+    if code.is_generator:
+        return generator(run, func, frame)
+    if code.is_async:
+        return UNKNOWN
+    return value
+
+
+def generator(run: Interpreter, func: Function, frame: Frame) -> Value:
+    """A generator's call: its body was run through; what it yields, and the grad mode in which it waits."""
+    if not frame.yields:
+        return Range(UNKNOWN)
+    values = join_all([v for v, _ in frame.yields])
+    mode = frame.yields[0][1]
+    now = run.state.mode
+    if any(isinstance(d, External) and d.name == "contextlib.contextmanager" for d, _ in func.decorators):
+        return Sequence("contextmanager", {"value": values, "at_yield": mode, "at_end": now, "items": None})
+    leaks = mode if mode.kind != now.kind else None
+    return Range(values, leaks, mode.place)  # type: ignore[arg-type]
+
+
+def bind_arguments(run: Interpreter, func: Function, args: Args, scope: Scope) -> None:
+    """Give the parameters their values; what can't be known is UNKNOWN."""
+    names = scope.names
+    defaults = dict(func.defaults)
+    positional = list(args.positional)
+    if func.bound is not None:
+        positional.insert(0, func.bound)
+    keywords = dict(args.keywords)
+    state = run.state
+    index = 0
+    for param in func.code.params:
+        value: Value
+        if param.kind == "*":
+            rest = positional[index:]
+            index = len(positional)
+            if args.spread:
+                value = Sequence("tuple", {"items": None, "each": UNKNOWN})
+            else:
+                value = Sequence("tuple", {"items": tuple(rest)})
+        elif param.kind == "**":
+            value = Mapping({("key", k): v for k, v in keywords.items()}, None, not args.spread)
+            keywords = {}
+        elif param.kind != "kw" and index < len(positional):
+            value = positional[index]
+            index += 1
+        elif param.name in keywords:
+            value = keywords.pop(param.name)
+        elif args.spread:
+            value = UNKNOWN
+        elif param.name in defaults:
+            value = defaults[param.name]
+        else:
+            value = UNKNOWN
+        state.set(names, param.name, value)
+
+
+def with_mode(function: Function, context: Context, place: Place | None) -> Function:
+    """The function decorated by a grad-mode object."""
+    where = place or (context.mode.place if context.mode is not None else None)
+    return Function(
+        function.code, function.unit, function.base, function.module, function.closure, function.owner, function.bound,
+        ((context, where), *function.decorators), function.defaults,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+KEEPS = frozenset(
+    "torch.compile torch.jit.script torch.jit.ignore torch.jit.unused torch.jit.export abc.abstractmethod "
+    "typing.override typing.no_type_check functools.lru_cache functools.cache functools.wraps "
+    "torch.amp.custom_fwd torch.amp.custom_bwd torch.cuda.amp.custom_fwd torch.cuda.amp.custom_bwd".split()
+)
+
+
+def decorate(run: Interpreter, function: Function, s: ir.Def) -> Value:
+    """Apply decorators, innermost first. Those of libraries that are not known leave the function as it is."""
+    value: Value = function
+    for decorator_e in reversed(s.decorators):
+        place = run.place(decorator_e.at)
+        mode = run.state.mode
+        decorator = run.eval(decorator_e)
+        run.state.mode = mode  # decorating restores what `set_grad_enabled` did when it was made (claim M19)
+        value = decorated(run, decorator, value, place, s)
+    return value
+
+
+def decorated(run: Interpreter, decorator: Value, value: Value, place: Place, s: ir.Def) -> Value:
+    from .modes import ENTERED
+
+    function = value.function if isinstance(value, Wrapped) else value
+    if isinstance(decorator, Context):
+        if s.is_async:
+            return value  # covers only the making of the coroutine (claim M24)
+        if isinstance(value, Wrapped) and isinstance(function, Function):
+            return Wrapped(value.kind, with_mode(function, decorator, place))
+        return with_mode(value, decorator, place) if isinstance(value, Function) else value
+    if isinstance(decorator, Builtin) and decorator.name in ("property", "staticmethod", "classmethod"):
+        return Wrapped(decorator.name, value)
+    if isinstance(decorator, External):
+        name = decorator.name
+        if name in ENTERED and isinstance(value, Function):
+            from ..facts import INFERENCE
+
+            kind = ENTERED[name]
+            if kind is None:
+                return value
+            shown = Context(Mode(kind, place, f"@{name}"), name=name)
+            return with_mode(value, shown, place)
+        if name in ("functools.cached_property", "abc.abstractproperty"):
+            return Wrapped("property", value)
+        if name.startswith("builtins.property."):
+            return Wrapped("property", UNKNOWN)
+        if name in ("contextlib.contextmanager", "torch.compile") and isinstance(value, Function):
+            return Function(
+                value.code, value.unit, value.base, value.module, value.closure, value.owner, value.bound,
+                (*value.decorators, (decorator, place)), value.defaults,
+            )  # fmt: skip
+        return value
+    if isinstance(decorator, (Function, Class)) and isinstance(value, Function):
+        result = call(run, decorator, Args([value], {}), None)
+        if isinstance(result, (Function, Partial, Object)):
+            return result
+        return UNKNOWN
+    if isinstance(decorator, Partial) and isinstance(value, Function):
+        result = call(run, decorator, Args([value], {}), None)
+        return result if isinstance(result, Function) else value
+    return value
+
+
+# ---------------------------------------------------------------- classes and objects
+
+
+def instantiate(run: Interpreter, cls: Class, args: Args, e: ir.Call | None) -> Value:
+    place = run.place(e.at) if e is not None else cls.place
+    function_base = next((b for b in cls.mro if isinstance(b, External) and b.name == "torch.autograd.Function"), None)
+    obj = Object(cls, place, label=cls.name)
+    if function_base is None and any(isinstance(b, External) and b.name.startswith("enum.") for b in cls.mro):
+        return UNKNOWN
+    module = is_module(obj)
+    if module:
+        obj.cells["training"] = True
+    init = find(cls, "__init__", run)
+    run.objects.append(obj)
+    if init is not None and isinstance(init[0], Function):
+        if module:
+            obj.cells["init"] = False
+        call(run, bound(init[0], obj), args, e)
+    elif any(isinstance(d, External) and d.name in ("dataclasses.dataclass",) for d in cls.decorators) or is_dataclass(cls):
+        fill_fields(run, obj, cls, args)
+    else:
+        library_init(run, obj, args, place)
+    post = find(cls, "__post_init__", run)
+    if post is not None and isinstance(post[0], Function):
+        call(run, bound(post[0], obj), Args([], {}), None)
+    run.record(events.Made(place, run.stack, obj, run.frame.instance, len(run.frame.loops)))
+    return obj
+
+
+def is_dataclass(cls: Class) -> bool:
+    for base in cls.mro:
+        if isinstance(base, External) and base.name in ("typing.NamedTuple",):
+            return True
+        if isinstance(base, Class) and any(getattr(d, "name", "") == "dataclasses.dataclass" for d in base.decorators):
+            return True
+    return False
+
+
+def fill_fields(run: Interpreter, obj: Object, cls: Class, args: Args) -> None:
+    fields: dict[str, Value | None] = {}
+    for base in reversed(cls.mro):
+        if isinstance(base, Class):
+            fields.update(base.fields)
+    for index, (name, default) in enumerate(fields.items()):
+        value = args.get(index, name, default)
+        obj.attrs[name] = value if value is not None else UNKNOWN
+
+
+def library_init(run: Interpreter, obj: Object, args: Args, place: Place) -> None:
+    """`__init__` of the library class that an object derives from."""
+    from .modules import initialize, library_class
+    from .training import is_optimizer, make_optimizer
+
+    name = library_class(obj)
+    if is_module(obj):
+        initialize(run, obj, name, args, place)
+    elif is_optimizer(obj):
+        make_optimizer(run, obj, args, place)
+    elif isinstance(obj.cls, Class) and obj.cls.open:
+        for value in args.all():
+            escape(run, value)
+
+
+def call_object(run: Interpreter, obj: Object, args: Args, e: ir.Call | None) -> Value:
+    if is_module(obj):
+        member = find(obj.cls, "__call__", run)
+        if member is not None and isinstance(member[0], Function):
+            return call(run, bound(member[0], obj), args, e)
+        from .modules import call_module
+
+        return call_module(run, obj, args, e)
+    member = find(obj.cls, "__call__", run)
+    if member is not None and isinstance(member[0], Function):
+        return call(run, bound(member[0], obj), args, e)
+    for value in args.all():
+        escape(run, value)
+    return UNKNOWN
+
+
+def call_method(run: Interpreter, method: Method, args: Args, e: ir.Call | None) -> Value:
+    """A bound method that is not a project function."""
+    from . import tensors
+    from .modules import call_module_method
+    from .training import call_grad_method, call_object_method
+
+    owner, name = method.owner, method.name
+    if isinstance(owner, (Tensor, ParameterOf)):
+        return tensors.call_method(run, owner, name, args, e)
+    if isinstance(owner, GradOf):
+        return call_grad_method(run, owner, name, args, e)
+    if isinstance(owner, Object):
+        if is_module(owner):
+            return call_module_method(run, owner, name, args, e)
+        return call_object_method(run, owner, name, args, e)
+    if isinstance(owner, (Sequence, Mapping, Text, Const, Array, Number, Range)):
+        return call_container(run, owner, name, args, e)
+    if isinstance(owner, Super):
+        return call_super(run, owner, name, args, e)
+    if isinstance(owner, Function) and name in ("__get__", "__call__"):
+        return call(run, owner, args, e)
+    if isinstance(owner, Unknown):
+        return unknown_method(run, owner, name, args, e)
+    for value in args.all():
+        escape(run, value)
+    return UNKNOWN
+
+
+def call_super(run: Interpreter, owner: Super, name: str, args: Args, e: ir.Call | None) -> Value:
+    """`super().name(...)` where the next class that has it is a library's."""
+    from .modules import call_module_method, initialize, library_class
+    from .training import call_optimizer, is_optimizer, make_optimizer
+
+    instance = owner.instance
+    place = run.place(e.at) if e is not None else owner.after.place
+    if not isinstance(instance, Object):
+        return UNKNOWN
+    if name == "__init__":
+        if is_module(instance):
+            initialize(run, instance, library_class(instance), args, place)
+            if isinstance(instance.cls, Class) and instance.cls.open:
+                for value in args.all():
+                    escape(run, value)
+        elif is_optimizer(instance):
+            make_optimizer(run, instance, args, place)
+        return NONE
+    if is_module(instance):
+        if name == "__setattr__" and len(args.positional) == 2 and isinstance(args.positional[0], Const):
+            run.state.set(instance.attrs, args.positional[0].value, args.positional[1])
+            return NONE
+        if name in ("forward", "__call__"):
+            from .. import torchlib
+            from .modules import apply_module, call_container_module
+
+            cls = library_class(instance)
+            info = torchlib.module(cls)
+            if "items" in instance.cells:
+                return call_container_module(run, instance, cls, args, e)
+            return apply_module(run, instance, info, args, place) if info is not None else UNKNOWN
+        return call_module_method(run, instance, name, args, e)
+    if is_optimizer(instance):
+        return call_optimizer(run, instance, name, args, e)
+    for value in args.all():
+        escape(run, value)
+    return UNKNOWN
+
+
+def unknown_method(run: Interpreter, owner: Unknown, name: str, args: Args, e: ir.Call) -> Value:
+    """A method of something that is not known: its arguments may go anywhere."""
+    for value in args.all():
+        escape(run, value)
+    return owner if owner.foreign else UNKNOWN
+
+
+__all__ = ["FALSE", "TRUE", "call", "call_function", "decorate", "escape", "flatten", "instantiate", "join", "unknown_method"]

@@ -1,0 +1,201 @@
+"""What happened while a program was interpreted: the facts that rules are made of.
+
+Every event has the `place` of the source that did it and the `stack` of call sites above it. Events are recorded for
+every pass over the code (a loop is passed twice, a function once for each call), so a rule may see the same place
+several times, in different states.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..facts import Cut, Frames, Leaf, Mode, Node, Object, Tensor, Value
+from ..findings import Place
+
+
+@dataclass(eq=False)
+class Event:
+    place: Place
+    stack: Frames | None
+
+
+@dataclass(eq=False)
+class Backward(Event):
+    """`value.backward(...)`, `torch.autograd.backward(value)` or `torch.autograd.grad(value, ...)`."""
+
+    value: Value
+    value_place: Place  # the expression that is back-propagated
+    mode: Mode
+    gradient: bool  # a `gradient` argument was given
+    retain: bool | None  # retain_graph or create_graph; None: not known
+    reached: tuple[Leaf, ...] = ()  # leaves that get a gradient
+    cuts: tuple[Cut, ...] = ()  # where the line was lost on the way
+    opaque: bool = False  # the graph reaches things that are not known
+    freed: tuple[tuple[Node, Place], ...] = ()  # nodes that an earlier backward freed, and where
+    changed: tuple[tuple[Node, Place], ...] = ()  # saved tensors changed in place since, and where
+    grad: bool = False  # it was autograd.grad
+    stale: tuple[tuple[Leaf, Place], ...] = ()  # leaves that still hold a gradient which was already applied
+    create: bool = False
+
+
+@dataclass(eq=False)
+class Switch(Event):
+    """Grad mode was changed by a call that no block undoes (or by entering a block: `persistent` false)."""
+
+    mode: Mode
+    before: Mode
+    persistent: bool
+
+
+@dataclass(eq=False)
+class BareContext(Event):
+    """`torch.no_grad()` and the like as a statement that does nothing; `called` false: without parentheses."""
+
+    how: str
+    called: bool
+    in_with: bool = False
+
+
+@dataclass(eq=False)
+class Lost(Event):
+    """An operation whose result has no graph although an input had one."""
+
+    cut: Cut
+
+
+@dataclass(eq=False)
+class GradFlag(Event):
+    """`x.requires_grad = value`, `x.requires_grad_(value)`, `Variable(x, requires_grad=True)` on some value."""
+
+    how: str
+    target: Value
+    value: bool | None
+    before: Tensor | None = None
+
+
+@dataclass(eq=False)
+class Step(Event):
+    """An optimizer's step; `optimizer` holds `leaves`."""
+
+    optimizer: Object
+    leaves: tuple[Leaf, ...]
+    empty: tuple[tuple[Leaf, Place], ...] = ()  # leaves whose gradient was cleared after the last backward, and where
+    pending: int = 0  # leaves that hold a fresh gradient
+    stale: tuple[tuple[Leaf, Place], ...] = ()  # gradients of earlier steps are still in it
+    scaled: Place | None = None  # gradients are still scaled by a GradScaler
+    via: str = ""  # "scaler" when a GradScaler made the step
+    closure: bool = False
+
+
+@dataclass(eq=False)
+class Zero(Event):
+    """Gradients were cleared."""
+
+    leaves: tuple[Leaf, ...]
+    optimizer: Object | None = None
+
+
+@dataclass(eq=False)
+class OptimizerMade(Event):
+    optimizer: Object
+    leaves: tuple[Leaf, ...]
+    exact: bool  # every parameter that it got is known
+    used_up: Place | None = None  # the generator that it got was used up there
+    arguments: tuple[Value, ...] = ()
+    in_loop: bool = False
+
+
+@dataclass(eq=False)
+class Attribute(Event):
+    """`owner.name = value` on something that rules care about (a module, a parameter, a tensor)."""
+
+    owner: Value
+    name: str
+    value: Value
+
+
+@dataclass(eq=False)
+class NotCalled(Event):
+    """A bound method that stands as a statement of its own, without parentheses."""
+
+    owner: Value
+    name: str
+
+
+@dataclass(eq=False)
+class Discarded(Event):
+    """A call whose result matters and is thrown away: `x.detach()`, `h.zero_grad` ..."""
+
+    owner: Value
+    name: str
+
+
+@dataclass(eq=False)
+class Called(Event):
+    """A call of a library function or method that a rule asked to see (see `watch` in `interp.py`)."""
+
+    name: str  # the qualified name, or `Class.method`
+    args: tuple[Value, ...]
+    keywords: dict[str, Value]
+    result: Value
+    owner: Value | None = None
+    arg_places: tuple[Place, ...] = ()
+    mode: Mode | None = None
+    in_forward: Object | None = None
+    in_loop: int = 0
+    certain: bool = True
+
+
+@dataclass(eq=False)
+class ClassMade(Event):
+    """A class statement of the project was run."""
+
+    cls: Value
+
+
+@dataclass(eq=False)
+class Made(Event):
+    """An instance was made; `init` tells whether `Module.__init__` ran before the first registration."""
+
+    obj: Object
+    in_forward: Object | None = None
+    in_loop: int = 0
+
+
+@dataclass(eq=False)
+class Forward(Event):
+    """A module was called; `through` names how (`call`, `forward`, `module`)."""
+
+    module: Object
+    training: object = None
+    mode: Mode | None = None
+    args: tuple[Value, ...] = ()
+    result: Value | None = None
+
+
+@dataclass(eq=False)
+class NoneUsed(Event):
+    """An attribute was read of a value that is None there."""
+
+    name: str
+    origin: Place | None
+    why: str
+
+
+@dataclass(eq=False)
+class Raised(Event):
+    """Something that surely raises, which no other event tells: `rule` is the name of the rule that says so."""
+
+    rule: str
+    message: str
+    trail: tuple[tuple[Place, str], ...] = ()
+    data: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class InPlace(Event):
+    """A tensor was written in place."""
+
+    target: Tensor
+    how: str
+    mode: Mode | None = None

@@ -1,0 +1,1197 @@
+"""The abstract interpreter: walks the IR forward with what is known of every value, and records events.
+
+A program is interpreted from an entry point as Python would run it: the module's top level, the functions that it
+calls, with their arguments. What is not known is `Unknown`, both ways of an unknown branch are taken and joined
+(`State`), a loop's body is passed twice (the second pass is a real second iteration: that is where carried graphs and
+missing `zero_grad` show), and every bound is a named constant below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from .. import ir, torchlib
+from ..facts import (
+    FALSE,
+    MAYBE,
+    NONE,
+    TRUE,
+    UNKNOWN,
+    Array,
+    Class,
+    Const,
+    Context,
+    External,
+    Frames,
+    Function,
+    Mapping,
+    Method,
+    Mode,
+    ModuleValue,
+    Number,
+    Object,
+    Parameters,
+    Range,
+    Scope,
+    Sequence,
+    Tensor,
+    Text,
+    Union,
+    Unknown,
+    Value,
+    alternatives,
+    element,
+    join,
+    join_all,
+)
+from ..findings import Place
+from ..project import Module, Project
+from ..state import MISSING, Changes, State
+from ..units import Unit
+from . import events
+
+# Bounds. Each is generous for hand-written training code; what is passed ends the path without a claim.
+STEP_LIMIT = 120_000  # statements and calls for one entry point: about half a second
+DEPTH_LIMIT = 24  # calls inside calls; the deepest chain of three large packages is 14
+UNROLL_LIMIT = 6  # a literal sequence this short is passed item by item (`for phase in ("train", "val")`)
+NESTED_LOOP_LIMIT = 3  # inside so many loops the body is passed once: 2 ** depth passes otherwise
+EXPRESSION_LIMIT = 400  # nesting of one expression; deeper is UNKNOWN
+
+
+# Spans whose values are asked for (hover, the differential test), and what each pass over them saw.
+Watch = dict[Place, list[tuple[Value, Mode]]]
+
+
+class OutOfSteps(Exception):
+    """The entry point is too large to be judged; what was found until then is kept, absences are not claimed."""
+
+
+@dataclass(eq=False)
+class Loop:
+    mark: int
+    cleanups: int
+    breaks: list[Changes] = field(default_factory=list)
+    continues: list[Changes] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Frame:
+    """One running body of code."""
+
+    scope: Scope
+    module: Module
+    unit: Unit | None
+    base: int
+    function: Function | None = None
+    mark: int = 0
+    exits: list[tuple[Value, Changes]] = field(default_factory=list)
+    cleanups: list[Callable[[], None]] = field(default_factory=list)
+    loops: list[Loop] = field(default_factory=list)
+    yields: list[tuple[Value, Mode]] = field(default_factory=list)
+    instance: Object | None = None  # the module whose forward this is
+    cls: Class | None = None  # the class whose body or method this is
+    branches: int = 0  # how many unknown conditions the present statement depends on
+
+
+@dataclass(eq=False)
+class Args:
+    """Evaluated arguments; `spread` says that there may be more than the known ones (`*args`, `**kwargs`)."""
+
+    positional: list[Value]
+    keywords: dict[str, Value]
+    spread: bool = False
+    places: list[Place] = field(default_factory=list)
+    keyword_places: dict[str, Place] = field(default_factory=dict)
+
+    def get(self, index: int | None, name: str, default: Value | None = None) -> Value | None:
+        """The argument at a position or under a name; UNKNOWN if it may be in what was spread."""
+        if name in self.keywords:
+            return self.keywords[name]
+        if index is not None and index < len(self.positional):
+            return self.positional[index]
+        return UNKNOWN if self.spread else default
+
+    def all(self) -> list[Value]:
+        return [*self.positional, *self.keywords.values()]
+
+
+class Interpreter:
+    """Interprets one entry point of a project; afterwards `events` tells what happened."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.state = State()
+        self.events: list[events.Event] = []
+        self.steps = 0
+        self.complete = True
+        self.depth = 0
+        self.nesting = 0
+        self.stack: Frames | None = None
+        self.frames: list[Frame] = []
+        self.scopes: dict[str, Scope] = {}  # path -> names of a module that was imported
+        self.running: set[str] = set()
+        self.executed: set[tuple[str, int]] = set()  # (path, offset) of each function that was entered
+        self.read: set[str] = set()  # paths whose text the result depends on
+        self.objects: list[Object] = []
+        self.watch: Watch | None = None
+        self.handled = 0  # inside so many `try` bodies
+        self.standalone: Class | None = None
+        self.notes: dict[object, object] = {}
+        self.classes: dict[tuple[str, int], Class] = {}
+
+    # ------------------------------------------------------------ places and events
+
+    @property
+    def frame(self) -> Frame:
+        return self.frames[-1]
+
+    def place(self, at: int) -> Place:
+        start, end = ir.unpack(at)
+        frame = self.frames[-1]
+        return Place(frame.module.path, frame.base + start, frame.base + end)
+
+    def record(self, event: events.Event) -> None:
+        self.events.append(event)
+
+    def tick(self) -> None:
+        self.steps += 1
+        if self.steps > STEP_LIMIT:
+            raise OutOfSteps
+
+    # ------------------------------------------------------------ modules
+
+    def run_module(self, module: Module, main: bool = False) -> Scope:
+        """Execute a module's top level (once), as an import does."""
+        scope = self.scopes.get(module.path)
+        if scope is None:
+            scope = Scope({"__name__": Const("__main__" if main else module.name), "__file__": Text()})
+            self.scopes[module.path] = scope
+        if module.path in self.running:
+            return scope
+        self.running.add(module.path)
+        self.read.add(module.path)
+        frame = Frame(scope, module, None, 0, mark=self.state.mark())
+        frames, self.frames = self.frames, [*self.frames, frame]
+        try:
+            for unit in module.units:
+                if self.run_unit(unit):
+                    break
+        finally:
+            self.frames = frames
+        return scope
+
+    def run_unit(self, unit: Unit) -> bool:
+        frame = self.frame
+        saved = frame.unit, frame.base
+        frame.unit, frame.base = unit, unit.start
+        try:
+            if unit.is_def and unit.name:
+                names = frame.scope.names
+                lazy = LazyDef(unit, frame.module, frame.scope, frame.cls, names.get(unit.name))
+                self.state.set(names, unit.name, lazy)
+                return False
+            return self.run_body(unit.ir)
+        finally:
+            frame.unit, frame.base = saved
+
+    def module_scope(self, module: Module) -> Scope:
+        """The names of an imported module; run now if it was not."""
+        if module.path not in self.running:
+            mode = self.state.mode
+            frames, self.frames = self.frames, self.frames[:1]
+            depth, self.depth = self.depth, 0
+            try:
+                scope = self.run_module(module)
+            finally:
+                self.frames = frames
+                self.depth = depth
+            self.state.mode = mode  # a module that may switch was run at its import; this one can't
+            return scope
+        return self.scopes[module.path]
+
+    def import_module(self, module: Module, at: int) -> Value:
+        """`import module`: run now only if that may change grad mode; other names wait until they are asked for."""
+        self.read.add(module.path)
+        if module.path not in self.running and self.project.may_switch(module):
+            stack = self.stack
+            self.stack = Frames(self.place(at), f"import {module.name}", "import", stack)
+            try:
+                self.run_module(module)
+            finally:
+                self.stack = stack
+        return ModuleValue(module)
+
+    # ------------------------------------------------------------ statements
+
+    def run_body(self, body: ir.Body) -> bool:
+        """Run statements; true if the path ended (return, raise, break, continue)."""
+        for statement in body:
+            self.tick()
+            handler = STATEMENTS.get(type(statement))
+            if handler is not None and handler(self, statement):
+                return True
+        return False
+
+    def do_part(self, s: ir.Part) -> bool:
+        frame = self.frame
+        assert frame.unit is not None
+        return self.run_unit(frame.unit.children[s.index])
+
+    def do_hole(self, s: ir.Hole) -> bool:
+        for word in s.words:
+            if word in self.frame.scope.names:
+                self.state.set(self.frame.scope.names, word, Unknown(doubt="hole"))
+        self.note_hole()
+        return False
+
+    def note_hole(self) -> None:
+        self.complete = False
+
+    def do_expr(self, s: ir.ExprStmt) -> bool:
+        value = self.eval(s.value)
+        self.statement_value(s, value)
+        return isinstance(value, Method) and False
+
+    def statement_value(self, s: ir.ExprStmt, value: Value) -> None:
+        """A value that is thrown away: some of them tell of a mistake."""
+        place = self.place(s.value.at)
+        if isinstance(value, Context) and isinstance(s.value, ir.Call) and value.before is None and value.mode is not None:
+            self.record(events.BareContext(place, self.stack, value.name, True))
+        elif isinstance(value, External) and isinstance(s.value, (ir.Attr, ir.Name)):
+            if value.name in MODE_NAMES:
+                self.record(events.BareContext(place, self.stack, value.name, False))
+        elif isinstance(value, Method) and isinstance(s.value, ir.Attr):
+            self.record(events.NotCalled(place, self.stack, value.owner, value.name))
+        elif isinstance(value, Function) and isinstance(s.value, ir.Attr) and value.bound is not None:
+            self.record(events.NotCalled(place, self.stack, value.bound, value.name))
+        elif isinstance(s.value, ir.Call) and isinstance(s.value.func, ir.Attr):
+            self.record(events.Discarded(place, self.stack, value, s.value.func.name))
+
+    def do_assign(self, s: ir.Assign) -> bool:
+        value = self.eval(s.value)
+        for target in s.targets:
+            self.assign(target, value)
+        return False
+
+    def do_ann_assign(self, s: ir.AnnAssign) -> bool:
+        if s.value is not None:
+            self.assign(s.target, self.eval(s.value))
+        elif isinstance(s.target, ir.Name) and self.frame.cls is not None and self.frame.function is None:
+            self.state.set(self.frame.scope.names, "?" + s.target.id, NONE)
+        if isinstance(s.target, ir.Name) and self.frame.cls is not None and self.frame.function is None:
+            self.frame.cls.fields = (
+                *self.frame.cls.fields,
+                (s.target.id, None if s.value is None else self.frame.scope.names.get(s.target.id)),
+            )
+        return False
+
+    def do_aug_assign(self, s: ir.AugAssign) -> bool:
+        from .objects import augment
+
+        augment(self, s)
+        return False
+
+    def do_return(self, s: ir.Return) -> bool:
+        value = self.eval(s.value) if s.value is not None else NONE
+        self.leave(value)
+        return True
+
+    def leave(self, value: Value) -> None:
+        """Leave the running function with a value, from wherever it stands."""
+        frame = self.frame
+        self.run_cleanups(frame, 0)
+        frame.exits.append((value, self.state.changes(frame.mark)))
+
+    def run_cleanups(self, frame: Frame, down_to: int) -> None:
+        """Leave the blocks that are open above `down_to`, innermost first."""
+        saved = frame.cleanups
+        while len(frame.cleanups) > down_to:
+            cleanup = frame.cleanups[-1]
+            frame.cleanups = frame.cleanups[:-1]
+            cleanup()
+        frame.cleanups = saved
+
+    def do_raise(self, s: ir.Raise) -> bool:
+        if s.exc is not None:
+            self.eval(s.exc)
+        return True
+
+    def do_assert(self, s: ir.Assert) -> bool:
+        self.eval(s.test)
+        return isinstance(s.test, ir.Const) and not s.test.value
+
+    def do_delete(self, s: ir.Delete) -> bool:
+        for target in s.targets:
+            if isinstance(target, ir.Name):
+                self.state.delete(self.frame.scope.names, target.id)
+            elif isinstance(target, ir.Attr):
+                owner = self.eval(target.value)
+                if isinstance(owner, Object):
+                    self.state.delete(owner.attrs, target.name)
+        return False
+
+    def do_break(self, s: ir.Break) -> bool:
+        return self.leave_loop(True)
+
+    def do_continue(self, s: ir.Continue) -> bool:
+        return self.leave_loop(False)
+
+    def leave_loop(self, is_break: bool) -> bool:
+        frame = self.frame
+        if frame.loops:
+            loop = frame.loops[-1]
+            self.run_cleanups(frame, loop.cleanups)
+            (loop.breaks if is_break else loop.continues).append(self.state.changes(loop.mark))
+        return True
+
+    def do_global(self, s: ir.Global) -> bool:
+        self.frame.scope.globals += s.names
+        return False
+
+    def do_nonlocal(self, s: ir.Nonlocal) -> bool:
+        self.frame.scope.nonlocals += s.names
+        return False
+
+    # ------------------------------------------------------------ branches
+
+    def do_if(self, s: ir.If) -> bool:
+        truth = self.truth(self.eval(s.test))
+        if truth is True:
+            return self.run_body(s.body)
+        if truth is False:
+            return self.run_body(s.orelse)
+        return self.branch(
+            lambda: self.assume(s.test, True) or self.run_body(s.body),
+            lambda: self.assume(s.test, False) or self.run_body(s.orelse),
+        )
+
+    def branch(self, *ways: Callable[[], bool]) -> bool:
+        """Take each way from the present state and join those that come out at the end."""
+        state, frame = self.state, self.frame
+        out: list[Changes] = []
+        frame.branches += 1
+        try:
+            for way in ways:
+                mark = state.mark()
+                try:
+                    ended = way()
+                finally:
+                    changes = state.take(mark)
+                if not ended:
+                    out.append(changes)
+        finally:
+            frame.branches -= 1
+        if not out:
+            return True
+        state.merge(out)
+        return False
+
+    def assume(self, test: ir.Expr, outcome: bool) -> bool:
+        """Narrow names by the condition that was taken; always false (for `or` chains)."""
+        if isinstance(test, ir.Unary) and test.op == "not":
+            return self.assume(test.value, not outcome)
+        if isinstance(test, ir.Bool) and (test.op == "and") == outcome:
+            for part in test.values:
+                self.assume(part, outcome)
+            return False
+        name = value = None
+        if isinstance(test, ir.Compare) and len(test.ops) == 1:
+            right = test.rights[0]
+            if isinstance(right, ir.Const) and isinstance(test.left, (ir.Name, ir.Attr)):
+                equal = test.ops[0] in ("is", "==")
+                if equal or test.ops[0] in ("is not", "!="):
+                    name, value = test.left, right.value
+                    outcome = outcome if equal else not outcome
+        elif isinstance(test, (ir.Name, ir.Attr)):
+            self.narrow(test, lambda v: self.truth(v) is not (not outcome))
+            if not outcome:
+                return False
+            return False
+        if name is not None:
+            wanted = value
+
+            def fits(v: Value) -> bool:
+                if isinstance(v, Const):
+                    return (v.value == wanted and type(v.value) is type(wanted)) is outcome
+                return not (outcome and wanted is None and not isinstance(v, Unknown))
+
+            self.narrow(name, fits)
+            if outcome and isinstance(name, ir.Name) and isinstance(self.lookup(name.id), Unknown):
+                self.bind(name.id, Const(wanted))
+        return False
+
+    def narrow(self, target: ir.Expr, fits: Callable[[Value], bool]) -> None:
+        if isinstance(target, ir.Name):
+            value = self.lookup(target.id)
+            if isinstance(value, Union):
+                options = tuple(o for o in value.options if fits(o))
+                if options and len(options) < len(value.options):
+                    self.bind(target.id, options[0] if len(options) == 1 else Union(options))
+        elif isinstance(target, ir.Attr):
+            owner = self.eval(target.value)
+            if isinstance(owner, Object):
+                value = owner.attrs.get(target.name)
+                if isinstance(value, Union):
+                    options = tuple(o for o in value.options if fits(o))
+                    if options and len(options) < len(value.options):
+                        self.state.set(owner.attrs, target.name, options[0] if len(options) == 1 else Union(options))
+
+    def truth(self, value: Value) -> bool | None:
+        """Whether a value is true; None if that is not known."""
+        if isinstance(value, Const):
+            return bool(value.value)
+        if isinstance(value, Sequence):
+            items = value.cells.get("items")
+            return bool(items) if isinstance(items, tuple) else None
+        if isinstance(value, (Function, Class, ModuleValue, External, Context, Method)):
+            return None if isinstance(value, External) else True
+        if isinstance(value, Object):
+            kind = value.kind
+            return True if kind.startswith("torch.") and "List" not in kind and "Dict" not in kind else None
+        if isinstance(value, Union):
+            truths = {self.truth(o) for o in value.options}
+            return truths.pop() if len(truths) == 1 else None
+        return None
+
+    def do_match(self, s: ir.Match) -> bool:
+        self.eval(s.subject)
+
+        def way(case: ir.Case) -> Callable[[], bool]:
+            def run() -> bool:
+                for name in case.binds:
+                    self.bind(name, UNKNOWN)
+                if case.guard is not None:
+                    self.eval(case.guard)
+                return self.run_body(case.body)
+
+            return run
+
+        ways = [way(case) for case in s.cases]
+        if not any(case.irrefutable and case.guard is None for case in s.cases):
+            ways.append(lambda: False)
+        return self.branch(*ways)
+
+    # ------------------------------------------------------------ loops
+
+    def do_for(self, s: ir.For) -> bool:
+        from .python import iterate
+
+        iterable = self.eval(s.iter)
+        found = iterate(self, iterable, s.iter)
+        target = s.target
+        if found.items is not None and len(found.items) <= UNROLL_LIMIT:
+            for item in found.items:
+                if self.pass_loop(s.body, lambda item=item: self.assign(target, item)):
+                    return True
+                if self.frame.loops and False:
+                    break
+            return self.run_body(s.orelse) if s.orelse else False
+        before = self.state.mode
+        if found.mode is not None:
+            self.state.mode = found.mode
+        each = found.each
+        self.widen(s.body)
+        ended = self.repeat(s.body, lambda: self.assign(target, each))
+        if found.mode is not None and not ended and self.state.mode is found.mode:
+            self.state.mode = before
+        if ended:
+            return True
+        return self.run_body(s.orelse) if s.orelse else False
+
+    def do_while(self, s: ir.While) -> bool:
+        truth = self.truth(self.eval(s.test))
+        if truth is False:
+            return self.run_body(s.orelse)
+        self.widen(s.body)
+        forever = isinstance(s.test, ir.Const) and bool(s.test.value)
+        return self.repeat(s.body, lambda: None if forever else self.eval(s.test), forever)
+
+    def repeat(self, body: ir.Body, begin: Callable[[], object], forever: bool = False) -> bool:
+        """Pass a body twice: the second pass is a second iteration, with what the first left behind."""
+        frame = self.frame
+        rounds = 2 if len(frame.loops) + self.nesting < NESTED_LOOP_LIMIT else 1
+        after: list[Changes] = []
+        state = self.state
+        start = state.mark()
+        for _ in range(rounds):
+            loop = Loop(state.mark(), len(frame.cleanups))
+            frame.loops.append(loop)
+            try:
+                begin()
+                ended = self.run_body(body)
+            finally:
+                frame.loops.pop()
+            changes = state.take(loop.mark)
+            ways = [*loop.continues] if ended else [changes, *loop.continues]
+            for broken in loop.breaks:
+                state.apply(broken)
+                after.append(state.changes(start))
+                state.undo(loop.mark)
+            if not ways:
+                # No way leads to the next iteration: only the breaks come out.
+                state.undo(start)
+                if not after:
+                    return True
+                state.merge(after)
+                return False
+            state.merge(ways)
+        if forever and not after:
+            return False  # the loop is left by an exception or not at all: what follows is taken to be reached
+        if after:
+            if not forever:
+                after.append(state.changes(start))
+            state.undo(start)
+            state.merge(after)
+        return False
+
+    def pass_loop(self, body: ir.Body, begin: Callable[[], object]) -> bool:
+        """One iteration of an unrolled loop; a `break` in it is joined with going on."""
+        frame, state = self.frame, self.state
+        loop = Loop(state.mark(), len(frame.cleanups))
+        frame.loops.append(loop)
+        try:
+            begin()
+            ended = self.run_body(body)
+        finally:
+            frame.loops.pop()
+        changes = state.take(loop.mark)
+        ways = ([] if ended else [changes]) + loop.continues + loop.breaks
+        if not ways:
+            return True
+        state.merge(ways)
+        return False
+
+    def widen(self, body: ir.Body) -> None:
+        """Numbers that the loop changes are not known inside it, from the first pass on."""
+        names = self.frame.scope.names
+        for name in stored_names(self, body):
+            value = names.get(name)
+            if isinstance(value, Const) and isinstance(value.value, (int, float)) and not isinstance(value.value, bool):
+                if name in counted_names(body):
+                    self.state.set(names, name, Number())
+
+    # ------------------------------------------------------------ with, try
+
+    def do_with(self, s: ir.With) -> bool:
+        from .modes import enter
+
+        frame = self.frame
+        depth = len(frame.cleanups)
+        for expression, target in s.items:
+            value = self.eval(expression)
+            entered, leave = enter(self, value, expression)
+            frame.cleanups = [*frame.cleanups, leave]
+            if target is not None:
+                self.assign(target, entered)
+        ended = self.run_body(s.body)
+        if not ended:
+            self.run_cleanups(frame, depth)
+        frame.cleanups = frame.cleanups[:depth]
+        return ended
+
+    def do_try(self, s: ir.Try) -> bool:
+        frame, state = self.frame, self.state
+        depth = len(frame.cleanups)
+        if s.final:
+            frame.cleanups = [*frame.cleanups, lambda: self.run_body(s.final) and None]
+        mark = state.mark()
+        mode_before = state.mode
+        if s.handlers:
+            self.handled += 1
+        modes: list[Mode] = []
+        outer, self.notes["modes"] = self.notes.get("modes"), modes
+        try:
+            ended = self.run_body(s.body)
+            if not ended and s.orelse:
+                ended = self.run_body(s.orelse)
+        finally:
+            self.notes["modes"] = outer
+            if s.handlers:
+                self.handled -= 1
+        if s.handlers:
+            normal = state.take(mark)
+            out = [] if ended else [normal]
+            for handler in s.handlers:
+                start = state.mark()
+                # The exception may have come before or after anything in the body was done.
+                state.merge([{}, normal])
+                state.mode = mode_before
+                stuck = next((m for m in modes if m.persistent and not m.records), None)
+                if stuck is not None and mode_before.records:
+                    state.mode = Mode(MAYBE, stuck.place, stuck.how, True, stuck.stack)
+                if handler.name:
+                    self.bind(handler.name, UNKNOWN)
+                frame.branches += 1
+                handler_ended = self.run_body(handler.body)
+                frame.branches -= 1
+                changes = state.take(start)
+                if not handler_ended:
+                    out.append(changes)
+            ended = not out
+            if out:
+                state.merge(out)
+        if s.final:
+            frame.cleanups = frame.cleanups[:depth]
+            if not ended:
+                ended = self.run_body(s.final)
+        return ended
+
+    # ------------------------------------------------------------ definitions and imports
+
+    def do_def(self, s: ir.Def) -> bool:
+        self.bind(s.name, self.make_function(s))
+        return False
+
+    def make_function(self, s: ir.Def | ir.Lambda) -> Value:
+        from .calls import decorate
+
+        frame = self.frame
+        assert frame.unit is not None
+        in_class = frame.cls is not None and frame.function is None
+        closure = frame.scope
+        if in_class:
+            closure = frame.scope.up or frame.scope
+        defaults = tuple((p.name, self.eval(p.default)) for p in s.params if p.default is not None)
+        function = Function(s, frame.unit, frame.base, frame.module, closure, frame.cls if in_class else None, None, (), defaults)
+        if isinstance(s, ir.Lambda) or not s.decorators:
+            return function
+        return decorate(self, function, s)
+
+    def do_class(self, s: ir.Class) -> bool:
+        from .objects import make_class
+
+        self.bind(s.name, make_class(self, s))
+        return False
+
+    def do_import(self, s: ir.Import) -> bool:
+        for alias in s.names:
+            module = self.project.resolve(self.frame.module, 0, alias.name)
+            value: Value = External(alias.name)
+            if module is not None and not self.skipped(module):
+                top = alias.name.partition(".")[0]
+                if top != alias.name:
+                    package = self.project.resolve(self.frame.module, 0, top)
+                    if package is not None:
+                        self.import_module(package, alias.at)
+                value = self.import_module(module, alias.at)
+            if alias.asname is not None:
+                self.bind(alias.asname, value)
+                continue
+            top = alias.name.partition(".")[0]
+            if top != alias.name:
+                package = self.project.resolve(self.frame.module, 0, top) if module is not None else None
+                value = ModuleValue(package) if package is not None and not self.skipped(package) else External(top)
+            self.bind(top, value)
+        return False
+
+    def skipped(self, module: Module) -> bool:
+        """A module of the environment is run only for its effect on grad mode; its values are not followed."""
+        if module.in_project:
+            return False
+        if module.path not in self.running and self.project.may_switch(module):
+            return False
+        return module.path not in self.running
+
+    def do_import_from(self, s: ir.ImportFrom) -> bool:
+        module = self.project.resolve(self.frame.module, s.level, s.module)
+        if module is not None and self.skipped(module):
+            module = None
+        if module is not None:
+            self.import_module(module, s.at)
+        for alias in s.names:
+            if alias.name == "*":
+                self.import_star(module, s)
+                continue
+            value: Value
+            if module is None:
+                value = External(f"{s.module}.{alias.name}") if not s.level else UNKNOWN
+            else:
+                value = self.module_attribute(module, alias.name, alias.at)
+            self.bind(alias.asname or alias.name, value)
+        return False
+
+    def import_star(self, module: Module | None, s: ir.ImportFrom) -> None:
+        if module is None:
+            self.notes["star", self.frame.module.path, s.module] = True
+            return
+        scope = self.module_scope(module)
+        exported = scope.names.get("__all__")
+        wanted = None
+        if isinstance(exported, Sequence) and isinstance(exported.cells.get("items"), tuple):
+            wanted = {i.value for i in exported.cells["items"] if isinstance(i, Const)}  # type: ignore[attr-defined]
+        for name, value in list(scope.names.items()):
+            if name in wanted if wanted is not None else not name.startswith(("_", "?")):
+                self.state.set(self.frame.scope.names, name, value)
+
+    def module_attribute(self, module: Module, name: str, at: int) -> Value:
+        """`module.name`, also when it is a submodule that was not imported yet."""
+        scope = self.scopes.get(module.path)
+        if scope is None or name not in scope.names:
+            submodule = self.project.submodule(module, name)
+            if submodule is not None and not defines(module, name):
+                return self.import_module(submodule, at)
+            scope = self.module_scope(module)
+        value = self.force(scope.names, name)
+        if value is None:
+            getter = self.force(scope.names, "__getattr__")
+            return UNKNOWN if getter is not None or not module.in_project else UNKNOWN
+        return value
+
+    # ------------------------------------------------------------ names
+
+    def force(self, names: dict[str, object], name: str) -> Value | None:
+        """The value of a name, a lazily read definition made real; None if it is not bound."""
+        value = names.get(name)
+        if isinstance(value, LazyDef):
+            # Not journaled: the definition is the same on every path. A decorator may name what was bound before
+            # (`@x.setter`), so that stands there while the definition is made.
+            if value.previous is None:
+                names.pop(name)
+            else:
+                names[name] = value.previous
+            made = value.make(self)
+            names[name] = made
+            return made
+        return value if isinstance(value, Value) else None
+
+    def lookup(self, name: str) -> Value:
+        from .python import BUILTINS
+
+        frame = self.frame
+        scope: Scope | None = frame.scope
+        if name in frame.scope.globals:
+            scope = self.scopes.get(frame.module.path)
+        while scope is not None:
+            value = self.force(scope.names, name)
+            if value is not None:
+                return value
+            scope = scope.up
+        module = self.scopes.get(frame.module.path)
+        if module is not None:
+            value = self.force(module.names, name)
+            if value is not None:
+                return value
+        builtin = BUILTINS.get(name)
+        return builtin if builtin is not None else self.starred(name)
+
+    def starred(self, name: str) -> Value:
+        """A name that `from torch.nn import *` may have brought."""
+        for key in self.notes:
+            if isinstance(key, tuple) and key[0] == "star" and key[1] == self.frame.module.path:
+                full = f"{key[2]}.{name}"
+                if torchlib.module(full) or torchlib.op(full) or torchlib.optimizer(full):
+                    return External(torchlib.canonical(full))
+        return UNKNOWN
+
+    def bind(self, name: str, value: Value) -> None:
+        frame = self.frame
+        scope = frame.scope
+        if name in scope.globals:
+            scope = self.scopes[frame.module.path]
+        elif name in scope.nonlocals:
+            up = scope.up
+            while up is not None and name not in up.names:
+                up = up.up
+            scope = up or scope
+        self.state.set(scope.names, name, value)
+
+    def assign(self, target: ir.Expr, value: Value) -> None:
+        from .objects import set_attribute, set_item
+
+        kind = type(target)
+        if kind is ir.Name:
+            self.bind(target.id, value)  # type: ignore[union-attr]
+            if self.watch is not None:
+                self.observe(target, value)
+        elif kind is ir.Attr:
+            owner = self.eval(target.value)  # type: ignore[union-attr]
+            set_attribute(self, owner, target.name, value, target)  # type: ignore[union-attr]
+        elif kind is ir.Sub:
+            owner = self.eval(target.value)  # type: ignore[union-attr]
+            set_item(self, owner, self.eval(target.index), value, target)  # type: ignore[union-attr]
+        elif kind in (ir.Tuple, ir.List):
+            self.unpack(target.items, value)  # type: ignore[union-attr]
+        elif kind is ir.Star:
+            self.assign(target.value, value)  # type: ignore[union-attr]
+
+    def unpack(self, targets: tuple[ir.Expr, ...], value: Value) -> None:
+        from .python import unpacked
+
+        star = next((i for i, t in enumerate(targets) if isinstance(t, ir.Star)), None)
+        values = unpacked(self, value, len(targets), star)
+        for target, item in zip(targets, values, strict=True):
+            self.assign(target, item)
+
+    # ------------------------------------------------------------ expressions
+
+    def eval(self, e: ir.Expr) -> Value:
+        handler = EXPRESSIONS.get(type(e))
+        if handler is None:
+            return UNKNOWN
+        value = handler(self, e)
+        if self.watch is not None:
+            self.observe(e, value)
+        return value
+
+    def observe(self, e: ir.Expr, value: Value) -> None:
+        place = self.place(e.at)
+        found = self.watch.get(place) if self.watch is not None else None
+        if found is not None:
+            found.append((value, self.state.mode))
+
+    def ev_const(self, e: ir.Const) -> Value:
+        return Const(e.value)
+
+    def ev_name(self, e: ir.Name) -> Value:
+        return self.lookup(e.id)
+
+    def ev_attr(self, e: ir.Attr) -> Value:
+        from .objects import get_attribute
+
+        return get_attribute(self, self.eval(e.value), e.name, e)
+
+    def ev_sub(self, e: ir.Sub) -> Value:
+        from .objects import get_item
+
+        return get_item(self, self.eval(e.value), self.eval(e.index), e)
+
+    def ev_slice(self, e: ir.Slice) -> Value:
+        parts = [self.eval(p) if p is not None else NONE for p in (e.lower, e.upper, e.step)]
+        return Sequence("slice", {"items": tuple(parts)})
+
+    def ev_call(self, e: ir.Call) -> Value:
+        from .calls import call, unknown_method
+        from .objects import get_attribute, super_of
+
+        self.tick()
+        func_e = e.func
+        if type(func_e) is ir.Name and func_e.id == "super" and not e.keywords:
+            return super_of(self, [self.eval(a) for a in e.args])
+        if type(func_e) is ir.Attr:
+            owner = self.eval(func_e.value)
+            if isinstance(owner, Unknown):
+                return unknown_method(self, owner, func_e.name, self.arguments(e), e)
+            func = get_attribute(self, owner, func_e.name, func_e)
+            if self.watch is not None:
+                self.observe(func_e, func)
+        else:
+            func = self.eval(func_e)
+        return call(self, func, self.arguments(e), e)
+
+    def arguments(self, e: ir.Call) -> Args:
+        args = Args([], {})
+        for a in e.args:
+            if isinstance(a, ir.Star):
+                value = self.eval(a.value)
+                items = value.cells.get("items") if isinstance(value, Sequence) else None
+                if isinstance(items, tuple) and not args.spread:
+                    args.positional.extend(items)
+                    args.places.extend(self.place(a.at) for _ in items)
+                else:
+                    args.spread = True
+                    args.positional.append(element(value) if isinstance(value, Sequence) else value)
+                    args.places.append(self.place(a.at))
+            else:
+                args.positional.append(self.eval(a))
+                args.places.append(self.place(a.at))
+        for name, a in e.keywords:
+            value = self.eval(a)
+            if name is not None:
+                args.keywords[name] = value
+                args.keyword_places[name] = self.place(a.at)
+            elif isinstance(value, Mapping) and value.complete and "rest" not in value.cells:
+                for key, item in value.cells.items():
+                    if isinstance(key, tuple) and isinstance(key[1], str):
+                        args.keywords.setdefault(key[1], item)  # type: ignore[arg-type]
+            else:
+                args.spread = True
+        return args
+
+    def ev_bin(self, e: ir.Bin) -> Value:
+        from .tensors import binary
+
+        # Long chains lean to the left: walk down instead of recursing.
+        chain: list[ir.Bin] = []
+        left: ir.Expr = e
+        while isinstance(left, ir.Bin):
+            chain.append(left)
+            left = left.left
+        value = self.eval(left)
+        for link in reversed(chain):
+            value = binary(self, link.op, value, self.eval(link.right), link)
+        return value
+
+    def ev_unary(self, e: ir.Unary) -> Value:
+        from .tensors import unary
+
+        value = self.eval(e.value)
+        if e.op == "not":
+            truth = self.truth(value)
+            return Union((TRUE, FALSE)) if truth is None else (FALSE if truth else TRUE)
+        return unary(self, e.op, value, e)
+
+    def ev_bool(self, e: ir.Bool) -> Value:
+        stop = e.op == "or"
+        results: list[Value] = []
+        for index, part in enumerate(e.values):
+            value = self.eval(part)
+            truth = self.truth(value)
+            last = index == len(e.values) - 1
+            if truth is stop or last:
+                results.append(value)
+                break
+            if truth is None:
+                results.append(value)
+        return join_all(results) if results else UNKNOWN  # type: ignore[return-value]
+
+    def ev_compare(self, e: ir.Compare) -> Value:
+        from .python import compare
+
+        left = self.eval(e.left)
+        result: Value | None = None
+        for op, right_e in zip(e.ops, e.rights, strict=True):
+            right = self.eval(right_e)
+            value = compare(self, op, left, right, e)
+            result = value if result is None else join(result, value)  # type: ignore[assignment]
+            left = right
+        return result if result is not None else UNKNOWN
+
+    def ev_ifexp(self, e: ir.IfExp) -> Value:
+        truth = self.truth(self.eval(e.test))
+        if truth is not None:
+            return self.eval(e.body if truth else e.orelse)
+        results: list[Value] = []
+
+        def way(part: ir.Expr, outcome: bool) -> Callable[[], bool]:
+            def run() -> bool:
+                self.assume(e.test, outcome)
+                results.append(self.eval(part))
+                return False
+
+            return run
+
+        self.branch(way(e.body, True), way(e.orelse, False))
+        return join_all(results)  # type: ignore[return-value]
+
+    def ev_display(self, e: ir.Tuple | ir.List | ir.Set) -> Value:
+        kind = {ir.Tuple: "tuple", ir.List: "list", ir.Set: "set"}[type(e)]
+        items: list[Value] = []
+        known = True
+        for item in e.items:
+            if isinstance(item, ir.Star):
+                value = self.eval(item.value)
+                inner = value.cells.get("items") if isinstance(value, Sequence) else None
+                if isinstance(inner, tuple):
+                    items.extend(inner)
+                else:
+                    known = False
+                    items.append(element(value) if isinstance(value, Sequence) else self.each(value))  # type: ignore[arg-type]
+            else:
+                items.append(self.eval(item))
+        place = self.place(e.at)
+        if known:
+            return Sequence(kind, {"items": tuple(items)}, place)
+        return Sequence(kind, {"items": None, "each": join_all(items)}, place)
+
+    def each(self, value: Value) -> Value:
+        from .python import iterate
+
+        return iterate(self, value, None).each
+
+    def ev_dict(self, e: ir.Dict) -> Value:
+        mapping = Mapping({}, self.place(e.at))
+        for key_e, value_e in zip(e.keys, e.values, strict=True):
+            value = self.eval(value_e)
+            if key_e is None:
+                if isinstance(value, Mapping):
+                    mapping.cells.update(value.cells)
+                    mapping.complete = mapping.complete and value.complete
+                else:
+                    mapping.complete = False
+                continue
+            key = self.eval(key_e)
+            if isinstance(key, Const):
+                mapping.cells["key", key.value] = value
+            else:
+                mapping.complete = False
+                mapping.cells["rest"] = join(mapping.cells["rest"], value) if "rest" in mapping.cells else value
+        return mapping
+
+    def ev_comp(self, e: ir.Comp) -> Value:
+        from .python import comprehension
+
+        return comprehension(self, e)
+
+    def ev_lambda(self, e: ir.Lambda) -> Value:
+        return self.make_function(e)
+
+    def ev_await(self, e: ir.Await) -> Value:
+        self.eval(e.value)
+        return UNKNOWN
+
+    def ev_yield(self, e: ir.Yield) -> Value:
+        value = self.eval(e.value) if e.value is not None else NONE
+        self.frame.yields.append((value, self.state.mode))
+        return UNKNOWN
+
+    def ev_yield_from(self, e: ir.YieldFrom) -> Value:
+        value = self.eval(e.value)
+        self.frame.yields.append((self.each(value), self.state.mode))
+        return UNKNOWN
+
+    def ev_joined(self, e: ir.Joined) -> Value:
+        for value in e.values:
+            self.eval(value)
+        return Text()
+
+    def ev_walrus(self, e: ir.Walrus) -> Value:
+        value = self.eval(e.value)
+        self.assign(e.target, value)
+        return value
+
+    def ev_star(self, e: ir.Star) -> Value:
+        return self.each(self.eval(e.value))
+
+    def ev_hole(self, e: ir.Hole) -> Value:
+        self.note_hole()
+        return Unknown(doubt="hole")
+
+
+class LazyDef:
+    """A `def` that was met but not read: most functions of most imported modules are never called."""
+
+    __slots__ = ("cls", "module", "previous", "scope", "unit")
+
+    def __init__(self, unit: Unit, module: Module, scope: Scope, cls: Class | None, previous: object) -> None:
+        self.unit, self.module, self.scope, self.cls = unit, module, scope, cls
+        self.previous = previous
+
+    def make(self, run: Interpreter) -> Value:
+        frame = Frame(self.scope, self.module, self.unit, self.unit.start, cls=self.cls)
+        run.frames.append(frame)
+        try:
+            for statement in self.unit.ir:
+                if isinstance(statement, ir.Def):
+                    return run.make_function(statement)
+        finally:
+            run.frames.pop()
+        return UNKNOWN
+
+
+MODE_NAMES = frozenset({"torch.no_grad", "torch.enable_grad", "torch.inference_mode"})
+
+
+def defines(module: Module, name: str) -> bool:
+    """Whether a module's own text may bind this name (so that a submodule of the name is not meant)."""
+    return any(unit.name == name for unit in module.units)
+
+
+def stored_names(run: Interpreter, body: ir.Body) -> set[str]:
+    """Names that statements assign, without looking into nested functions; memoised by the body's identity."""
+    memo: dict[int, tuple[ir.Body, set[str]]] = run.notes.setdefault("stored", {})  # type: ignore[assignment]
+    known = memo.get(id(body))
+    if known is not None:
+        return known[1]
+    names: set[str] = set()
+    _stored(body, names)
+    if any(type(s) is ir.Part for s in body):
+        unit = run.frame.unit
+        if unit is not None:
+            for child in unit.children:
+                _stored(child.ir, names)
+    memo[id(body)] = (body, names)
+    return names
+
+
+def counted_names(body: ir.Body) -> set[str]:
+    names: set[str] = set()
+    _stored(body, names)
+    return names
+
+
+def _stored(body: ir.Body, names: set[str]) -> None:
+    for s in body:
+        kind = type(s)
+        if kind is ir.Assign:
+            for target in s.targets:  # type: ignore[union-attr]
+                _targets(target, names)
+        elif kind is ir.AugAssign or kind is ir.AnnAssign:
+            _targets(s.target, names)  # type: ignore[union-attr]
+        elif kind is ir.If or kind is ir.While:
+            _stored(s.body, names)  # type: ignore[union-attr]
+            _stored(s.orelse, names)  # type: ignore[union-attr]
+        elif kind is ir.For:
+            _targets(s.target, names)  # type: ignore[union-attr]
+            _stored(s.body, names)  # type: ignore[union-attr]
+        elif kind is ir.With:
+            _stored(s.body, names)  # type: ignore[union-attr]
+        elif kind is ir.Try:
+            _stored(s.body, names)  # type: ignore[union-attr]
+            for handler in s.handlers:  # type: ignore[union-attr]
+                _stored(handler.body, names)
+
+
+def _targets(target: ir.Expr, names: set[str]) -> None:
+    if isinstance(target, ir.Name):
+        names.add(target.id)
+    elif isinstance(target, (ir.Tuple, ir.List)):
+        for item in target.items:
+            _targets(item, names)
+    elif isinstance(target, ir.Star):
+        _targets(target.value, names)
+
+
+STATEMENTS: dict[type, Callable[[Interpreter, object], bool]] = {
+    ir.Part: Interpreter.do_part,
+    ir.Hole: Interpreter.do_hole,
+    ir.ExprStmt: Interpreter.do_expr,
+    ir.Assign: Interpreter.do_assign,
+    ir.AnnAssign: Interpreter.do_ann_assign,
+    ir.AugAssign: Interpreter.do_aug_assign,
+    ir.Return: Interpreter.do_return,
+    ir.Raise: Interpreter.do_raise,
+    ir.Assert: Interpreter.do_assert,
+    ir.Delete: Interpreter.do_delete,
+    ir.Break: Interpreter.do_break,
+    ir.Continue: Interpreter.do_continue,
+    ir.Global: Interpreter.do_global,
+    ir.Nonlocal: Interpreter.do_nonlocal,
+    ir.If: Interpreter.do_if,
+    ir.Match: Interpreter.do_match,
+    ir.For: Interpreter.do_for,
+    ir.While: Interpreter.do_while,
+    ir.With: Interpreter.do_with,
+    ir.Try: Interpreter.do_try,
+    ir.Def: Interpreter.do_def,
+    ir.Class: Interpreter.do_class,
+    ir.Import: Interpreter.do_import,
+    ir.ImportFrom: Interpreter.do_import_from,
+}  # type: ignore[assignment]
+
+EXPRESSIONS: dict[type, Callable[[Interpreter, object], Value]] = {
+    ir.Const: Interpreter.ev_const,
+    ir.Name: Interpreter.ev_name,
+    ir.Attr: Interpreter.ev_attr,
+    ir.Sub: Interpreter.ev_sub,
+    ir.Slice: Interpreter.ev_slice,
+    ir.Call: Interpreter.ev_call,
+    ir.Bin: Interpreter.ev_bin,
+    ir.Unary: Interpreter.ev_unary,
+    ir.Bool: Interpreter.ev_bool,
+    ir.Compare: Interpreter.ev_compare,
+    ir.IfExp: Interpreter.ev_ifexp,
+    ir.Tuple: Interpreter.ev_display,
+    ir.List: Interpreter.ev_display,
+    ir.Set: Interpreter.ev_display,
+    ir.Dict: Interpreter.ev_dict,
+    ir.Comp: Interpreter.ev_comp,
+    ir.Lambda: Interpreter.ev_lambda,
+    ir.Await: Interpreter.ev_await,
+    ir.Yield: Interpreter.ev_yield,
+    ir.YieldFrom: Interpreter.ev_yield_from,
+    ir.Joined: Interpreter.ev_joined,
+    ir.Walrus: Interpreter.ev_walrus,
+    ir.Star: Interpreter.ev_star,
+    ir.Hole: Interpreter.ev_hole,
+}  # type: ignore[assignment]

@@ -1,0 +1,702 @@
+"""Calls into libraries: torch's functions and classes, and the few others whose effect on gradients matters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from .. import ir, torchlib
+from ..facts import (
+    ANY_RANK,
+    DATA,
+    FALSE,
+    FLOAT,
+    FOREIGN,
+    INT,
+    NONE,
+    SCALAR,
+    TRUE,
+    UNKNOWN,
+    Array,
+    Class,
+    Const,
+    Context,
+    Cut,
+    External,
+    Function,
+    GradOf,
+    Leaf,
+    Mapping,
+    Number,
+    Object,
+    ParameterOf,
+    Parameters,
+    Partial,
+    Range,
+    Scope,
+    Sequence,
+    Storage,
+    Tensor,
+    Text,
+    Union,
+    Unknown,
+    Value,
+    element,
+)
+from ..findings import Place
+from . import events
+from .calls import call, escape
+from .interp import Args, Interpreter
+from .modes import ENTERED, make_context
+from .modules import make_module
+from .objects import is_module
+from .python import iterate
+from .tensors import Inputs, cut_of, graph_of, lost_here, operate, rewrap, with_flag
+from .training import autograd_call, called_event, clear, make_optimizer, parameters_in
+
+# Libraries whose functions take values to show, store or describe them: a tensor or model that goes there comes back
+# as it was. Everything else may do anything with what it is given.
+HARMLESS = frozenset(
+    "time os sys json logging random math argparse pathlib warnings re datetime collections string pprint shutil csv "
+    "pickle yaml matplotlib seaborn wandb tqdm rich typing typing_extensions types gc psutil socket signal textwrap "
+    "tempfile glob subprocess uuid hashlib base64 struct traceback inspect platform itertools operator functools copy "
+    "contextlib dataclasses enum abc heapq bisect statistics fractions decimal numbers threading queue atexit builtins "
+    "numpy scipy sklearn pandas PIL cv2 imageio skimage torchvision.utils torchinfo torchsummary loguru tabulate "
+    "torch.utils.tensorboard tensorboardX einops mlflow".split()
+)
+
+
+def call_external(run: Interpreter, name: str, args: Args, e: ir.Call | None) -> Value:
+    if name.startswith("torch."):
+        return call_torch(run, torchlib.canonical(name), args, e)
+    handler = OTHERS.get(name)
+    if handler is not None:
+        return handler(run, args, e)
+    top = name.partition(".")[0]
+    if top in ("numpy", "math", "scipy", "cmath"):
+        return call_numpy(run, name, args, e)
+    if top == "random":
+        return Number()
+    if top == "itertools":
+        return call_itertools(run, name, args)
+    if top in HARMLESS or name.rpartition(".")[0] in HARMLESS:
+        return FOREIGN
+    for value in args.all():
+        escape(run, value)
+    return FOREIGN if top not in TORCH_RELATED else UNKNOWN
+
+
+# Libraries that return torch's tensors, modules and optimizers: a method of what they give may be torch's.
+TORCH_RELATED = frozenset(
+    "torchvision transformers timm accelerate lightning pytorch_lightning diffusers peft trl deepspeed apex fairscale "
+    "torch_geometric kornia monai segmentation_models_pytorch efficientnet_pytorch torchaudio torchtext fastai".split()
+)
+
+
+# ---------------------------------------------------------------- torch
+
+
+def call_torch(run: Interpreter, name: str, args: Args, e: ir.Call | None) -> Value:
+    if name in ENTERED:
+        return make_context(run, name, args, e) if e is not None else UNKNOWN
+    handler = TORCH.get(name)
+    if handler is not None:
+        return handler(run, args, e)
+    place = run.place(e.at) if e is not None else None
+    if torchlib.module(name) is not None and place is not None:
+        return make_module(run, name, args, place, e)
+    if torchlib.optimizer(name) is not None and place is not None:
+        obj = Object(External(name), place, label=name.rpartition(".")[2])
+        make_optimizer(run, obj, args, place)
+        return obj
+    if (torchlib.scheduler(name) is not None or name.startswith(LIBRARY_OBJECTS)) and place is not None:
+        return make_object(run, name, args, place, e)
+    factory = torchlib.factory(name)
+    if factory is not None and torchlib.op(name) is None or factory is not None and not args.positional:
+        return make_tensor(run, name, factory, args, place)
+    if factory is not None:
+        found = Inputs()
+        for value in args.positional:
+            found.add(run, value)
+        if not found.tensors:
+            return make_tensor(run, name, factory, args, place)
+    if torchlib.op(name) is not None:
+        return torch_function(run, name, args, e)
+    if name.startswith("torch.Tensor."):
+        owner = args.positional[0] if args.positional else UNKNOWN
+        from . import tensors
+
+        if isinstance(owner, (Tensor, ParameterOf)):
+            rest = Args(args.positional[1:], args.keywords, args.spread, args.places[1:])
+            return tensors.call_method(run, owner, name.rpartition(".")[2], rest, e)
+        return UNKNOWN
+    if name.startswith(SETTINGS):
+        return UNKNOWN
+    for value in args.all():
+        escape(run, value)
+    return UNKNOWN
+
+
+LIBRARY_OBJECTS = ("torch.utils.data.", "torch.amp.GradScaler", "torch.cuda.amp.GradScaler", "torch.distributions.",
+                   "torch.optim.lr_scheduler.", "torch.cpu.amp.GradScaler")  # fmt: skip
+SETTINGS = ("torch.manual_seed", "torch.backends", "torch.cuda.", "torch.device", "torch.save", "torch.set_",
+            "torch.random", "torch.utils.tensorboard", "torch.nn.init.", "torch.distributed.", "torch.profiler",
+            "torch.use_", "torch.get_", "torch.is_", "torch.Generator", "torch.utils.data", "torch.mps", "torch.load",
+            "torch.Size", "torch.finfo", "torch.iinfo", "torch.version")  # fmt: skip
+
+
+def torch_function(run: Interpreter, name: str, args: Args, e: ir.Call | None) -> Value:
+    from .training import called_event as record
+
+    result = operate(run, name, list(args.positional), e, args)
+    if e is not None and (name.startswith("torch.nn.functional.") or name in WATCHED):
+        record(run, name, args, e, result)
+    return result
+
+
+WATCHED = frozenset({"torch.softmax", "torch.sigmoid", "torch.dropout", "torch.argmax"})
+
+
+def make_tensor(run: Interpreter, name: str, factory: torchlib.Factory, args: Args, place: Place | None) -> Value:
+    dtype = INT if factory.dtype == "int" else FLOAT
+    wanted = args.get(None, "dtype", None)
+    if isinstance(wanted, External):
+        from .tensors import INT_DTYPES
+
+        dtype = INT if wanted.name in INT_DTYPES else FLOAT
+    rank = ANY_RANK
+    sizes = args.positional
+    if len(sizes) == 1 and isinstance(sizes[0], Sequence):
+        items = sizes[0].cells.get("items")
+        sizes = list(items) if isinstance(items, tuple) else [UNKNOWN]
+    known = [s.value for s in sizes if isinstance(s, Const)]
+    if name.rpartition(".")[2] in ("zeros", "ones", "rand", "randn", "empty") and len(known) == len(sizes):
+        if not known or all(k == 1 for k in known):
+            rank = SCALAR
+        elif any(isinstance(k, int) and k > 1 for k in known):
+            from ..facts import MANY
+
+            rank = MANY
+    made = Tensor(rank=rank, dtype=dtype, storage=Storage(), made=place)
+    return with_flag(run, made, args, place, f"{name}(...)")
+
+
+def make_object(run: Interpreter, name: str, args: Args, place: Place, e: ir.Call | None) -> Value:
+    obj = Object(External(name), place, label=name.rpartition(".")[2])
+    obj.cells["args"] = args
+    if name == "torch.utils.data.DataLoader":
+        obj.cells["dataset"] = args.get(0, "dataset", UNKNOWN)
+        obj.cells["collate"] = args.get(None, "collate_fn", None)
+        obj.cells["workers"] = args.get(5, "num_workers", None)
+    elif name == "torch.utils.data.TensorDataset":
+        obj.cells["tensors"] = True
+    elif name == "torch.utils.data.random_split":
+        return Sequence("list", {"items": None, "each": obj}, place)
+    elif name.startswith("torch.utils.data.Subset"):
+        obj.cells["dataset"] = args.get(0, "dataset", UNKNOWN)
+    run.objects.append(obj)
+    if e is not None:
+        called_event(run, name, args, e, obj)
+    return obj
+
+
+def t_tensor(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    place = run.place(e.at) if e is not None else None
+    return rewrap(run, args.get(0, "data", UNKNOWN) or UNKNOWN, args, place, "torch.tensor(...)")
+
+
+def t_float_tensor(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    """`torch.Tensor(t)` and `torch.FloatTensor(t)` are aliases of a tensor; of a list, copies without graph (facts)."""
+    value = args.positional[0] if args.positional else UNKNOWN
+    place = run.place(e.at) if e is not None else None
+    if isinstance(value, (Tensor, ParameterOf)):
+        return value
+    if isinstance(value, (Sequence, Array)):
+        return rewrap(run, value, Args([value], {}), place, "torch.Tensor(...)")
+    return Tensor(dtype=FLOAT, storage=Storage(), made=place, certain=not isinstance(value, Unknown))
+
+
+def t_int_tensor(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    return Tensor(dtype=INT, storage=Storage())
+
+
+def t_as_tensor(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    value = args.positional[0] if args.positional else UNKNOWN
+    place = run.place(e.at) if e is not None else None
+    if isinstance(value, (Tensor, ParameterOf)):
+        return value
+    return rewrap(run, value, args, place, "torch.as_tensor(...)")
+
+
+def t_from_numpy(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    value = args.positional[0] if args.positional else UNKNOWN
+    place = run.place(e.at) if e is not None else None
+    cuts = (value.cut,) if isinstance(value, Array) and value.cut is not None else ()
+    return Tensor(None, cuts, True, storage=Storage(), made=place)
+
+
+def t_parameter(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    """`nn.Parameter(data)`: a new leaf; a graph in `data` is left behind."""
+    value = args.get(0, "data", UNKNOWN) or UNKNOWN
+    place = run.place(e.at) if e is not None else None
+    leaf = Leaf("", place, "parameter")
+    if run.state.mode.kind == "inference":
+        leaf.cells["inference"] = True
+    flag = args.get(1, "requires_grad", TRUE)
+    leaf.cells["requires_grad"] = run.truth(flag) if flag is not None else True
+    found = Inputs()
+    found.add(run, value)
+    cuts = tuple(found.cuts)
+    if found.nodes and found.sure and place is not None and not (isinstance(value, Tensor) and value.leaf is not None):
+        cuts = (*cuts, lost_here(run, Cut("nn.Parameter(...)", "leaf", place, tuple(found.nodes), stack=run.stack)))
+    if cuts and e is not None:
+        called_event(run, "torch.nn.Parameter", args, e, Tensor(cuts=cuts))
+    if run.frame.instance is not None and e is not None:
+        called_event(run, "parameter-in-forward", args, e, UNKNOWN)
+    rank = value.rank if isinstance(value, Tensor) else ANY_RANK
+    leaf.cells["lost"] = cuts
+    return Tensor(leaf=leaf, node=leaf.node, rank=rank, dtype=FLOAT, storage=leaf.storage, made=place)
+
+
+def t_variable(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    """`Variable(t)`: a new leaf of any tensor that has a graph (facts: it is no no-op)."""
+    value = args.positional[0] if args.positional else UNKNOWN
+    place = run.place(e.at) if e is not None else None
+    if not isinstance(value, Tensor) or value.opaque:
+        return value if isinstance(value, Tensor) else Tensor(certain=False)
+    flag = args.get(1, "requires_grad", FALSE)
+    truth = run.truth(flag) if flag is not None else False
+    found = Inputs()
+    found.add(run, value)
+    cuts = list(found.cuts)
+    if found.nodes and place is not None:
+        cuts.append(lost_here(run, Cut("Variable(...)", "rewrap", place, tuple(found.nodes), stack=run.stack)))
+    if truth is True:
+        leaf = Leaf("Variable(...)", place, "tensor")
+        if place is not None:
+            run.record(events.GradFlag(place, run.stack, "Variable(..., requires_grad=True)", value, True, value))
+        return Tensor(leaf=leaf, node=leaf.node, cuts=tuple(cuts), rank=value.rank, dtype=value.dtype, storage=leaf.storage)
+    return Tensor(None, tuple(cuts), truth is False, value.rank, value.dtype, storage=value.storage, made=place)
+
+
+def t_is_grad_enabled(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    kind = run.state.mode.kind
+    return TRUE if kind == "on" else FALSE if kind in ("off", "inference") else Union((TRUE, FALSE))
+
+
+def t_compile(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    value = args.get(0, "model", None)
+    if value is None:
+        return External("torch.compile")
+    if e is not None:
+        called_event(run, "torch.compile", args, e, value)
+    if isinstance(value, Function):
+        place = run.place(e.at) if e is not None else None
+        return Function(
+            value.code, value.unit, value.base, value.module, value.closure, value.owner, value.bound,
+            (*value.decorators, (External("torch.compile"), place)), value.defaults,  # type: ignore[arg-type]
+        )  # fmt: skip
+    if isinstance(value, Object):
+        run.state.set(value.cells, "compiled", run.place(e.at) if e is not None else True)
+    return value
+
+
+def t_checkpoint(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    if not args.positional:
+        return UNKNOWN
+    inner = Args(args.positional[1:], {}, args.spread, args.places[1:])
+    result = call(run, args.positional[0], inner, e)
+    if e is not None:
+        called_event(run, "torch.utils.checkpoint.checkpoint", args, e, result)
+    reentrant = args.get(None, "use_reentrant", TRUE)
+    truth = run.truth(reentrant) if reentrant is not None else True
+    if truth is True and isinstance(result, Tensor) and result.node is not None and not args.spread:
+        # Reentrant: only direct tensor arguments connect the result to the graph (facts).
+        direct = Inputs()
+        for value in inner.positional:
+            if isinstance(value, (Tensor, ParameterOf, Unknown)):
+                direct.add(run, value)
+        if not direct.nodes and not direct.unknown and e is not None:
+            place = run.place(e.at)
+            cut = Cut("reentrant checkpoint", "checkpoint", place, (result.node,), stack=run.stack)
+            return replace(result, node=None, cuts=(*result.cuts, lost_here(run, cut)), certain=True)
+    return result
+
+
+def t_identity(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    return args.positional[0] if args.positional else UNKNOWN
+
+
+def t_clip(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    params = args.get(0, "parameters", UNKNOWN) or UNKNOWN
+    if e is not None:
+        from .training import grad_of
+
+        leaves, _, used = parameters_in(run, params, run.place(e.at))
+        states = {grad_of(leaf).state for leaf in leaves}
+        scaled = {grad_of(leaf).scaled for leaf in leaves if grad_of(leaf).state == "fresh"}
+        result = Tensor(rank=SCALAR, dtype=FLOAT, tag=",".join(sorted(states)))
+        called_event(
+            run, "clip_grad", Args([params], {"scaled": TRUE if scaled == {True} else FALSE}, places=args.places), e, result
+        )
+        if used is not None:
+            run.record(events.Raised(run.place(e.at), run.stack, "exhausted-parameters", "clip_grad", ((used, "used up"),)))
+        return result
+    return UNKNOWN
+
+
+def t_zero_(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    return args.positional[0] if args.positional else UNKNOWN
+
+
+def t_autocast(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    return Context(None, name="torch.autocast")
+
+
+def t_jit(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    return args.positional[0] if args.positional else UNKNOWN
+
+
+def t_parametrize(run: Interpreter, args: Args, e: ir.Call | None, kind: str = "") -> Value:
+    value = args.positional[0] if args.positional else UNKNOWN
+    if e is not None:
+        called_event(run, kind, args, e, value)
+    return value
+
+
+def t_weight_norm(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    """New Parameters take the place of the old ones (facts: the only parametrization of torch that does so)."""
+    value = args.positional[0] if args.positional else UNKNOWN
+    if isinstance(value, Object) and isinstance(value.cells.get("leaf"), Leaf):
+        old = value.cells["leaf"]
+        assert isinstance(old, Leaf)
+        place = run.place(e.at) if e is not None else old.place
+        run.state.set(value.cells, "leaf", Leaf(old.label, place, "weights"))
+        if e is not None:
+            called_event(run, "weight_norm", args, e, value)
+    return value
+
+
+def t_autograd(name: str) -> Callable[[Interpreter, Args, ir.Call | None], Value]:
+    def handler(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+        return autograd_call(run, name, args, e) if e is not None else UNKNOWN
+
+    return handler
+
+
+def t_from_pretrained(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    """`nn.Embedding.from_pretrained(weights)`: frozen unless `freeze=False`."""
+    place = run.place(e.at) if e is not None else None
+    assert place is not None
+    made = make_module(run, "torch.nn.Embedding", Args([], {}), place, e)
+    freeze = args.get(1, "freeze", TRUE)
+    leaf = made.cells.get("leaf")
+    if isinstance(leaf, Leaf):
+        leaf.cells["requires_grad"] = {True: False, False: True}.get(run.truth(freeze) if freeze is not None else True)  # type: ignore[arg-type]
+        leaf.cells["frozen-by"] = "from_pretrained"
+    if e is not None:
+        called_event(run, "torch.nn.Embedding.from_pretrained", args, e, made)
+    return made
+
+
+TORCH: dict[str, Callable[[Interpreter, Args, ir.Call | None], Value]] = {
+    "torch.tensor": t_tensor,
+    "torch.Tensor": t_float_tensor,
+    "torch.FloatTensor": t_float_tensor,
+    "torch.LongTensor": t_int_tensor,
+    "torch.IntTensor": t_int_tensor,
+    "torch.as_tensor": t_as_tensor,
+    "torch.asarray": t_as_tensor,
+    "torch.from_numpy": t_from_numpy,
+    "torch.nn.Parameter": t_parameter,
+    "torch.nn.parameter.Parameter": t_parameter,
+    "torch.autograd.Variable": t_variable,
+    "torch.autograd.variable.Variable": t_variable,
+    "torch.is_grad_enabled": t_is_grad_enabled,
+    "torch.compile": t_compile,
+    "torch.utils.checkpoint.checkpoint": t_checkpoint,
+    "torch.nn.utils.clip_grad_norm_": t_clip,
+    "torch.nn.utils.clip_grad_value_": t_clip,
+    "torch.nn.utils.clip_grad_norm": t_clip,
+    "torch.nn.utils.weight_norm": t_weight_norm,
+    "torch.nn.utils.parametrizations.weight_norm": t_weight_norm,
+    "torch.nn.utils.spectral_norm": t_identity,
+    "torch.nn.utils.parametrizations.spectral_norm": t_identity,
+    "torch.nn.utils.parametrizations.orthogonal": t_identity,
+    "torch.autocast": t_autocast,
+    "torch.amp.autocast": t_autocast,
+    "torch.cuda.amp.autocast": t_autocast,
+    "torch.cpu.amp.autocast": t_autocast,
+    "torch.jit.trace": t_jit,
+    "torch.jit.script": t_jit,
+    "torch.autograd.backward": t_autograd("torch.autograd.backward"),
+    "torch.autograd.grad": t_autograd("torch.autograd.grad"),
+    "torch.nn.Embedding.from_pretrained": t_from_pretrained,
+    "torch.nn.SyncBatchNorm.convert_sync_batchnorm": t_identity,
+    "torch._C._set_grad_enabled": lambda run, args, e: (
+        make_context(run, "torch.set_grad_enabled", args, e) and NONE if e is not None else NONE
+    ),
+    "torch.manual_seed": lambda run, args, e: UNKNOWN,
+}
+
+
+# ---------------------------------------------------------------- NumPy, math
+
+
+def call_numpy(run: Interpreter, name: str, args: Args, e: ir.Call | None) -> Value:
+    found = Inputs()
+    for value in args.positional:
+        found.add(run, value)
+    short = name.rpartition(".")[2]
+    place = run.place(e.at) if e is not None else None
+    kind = "number" if name.startswith(("math.", "cmath.")) else "numpy"
+    cut = None
+    if found.nodes and found.sure:
+        cut = cut_of(run, found, f"{name}(...)", kind, place)
+    elif found.cuts:
+        cut = found.cuts[-1]
+    if name.startswith(("math.", "cmath.")) or short in ("mean", "sum", "max", "min", "std", "float32", "float64"):
+        if kind == "number":
+            return Number(cut, place, f"{name}(...)")
+        return Number(cut, place, f"{name}(...)") if short in ("float32", "float64", "mean", "sum") and not args.keywords else Array(cut)
+    if found.unknown and not found.nodes:
+        return Array(cut) if short in ("array", "asarray", "zeros", "ones", "concatenate", "stack", "arange") else FOREIGN
+    return Array(cut)
+
+
+# ---------------------------------------------------------------- the standard library and friends
+
+
+def o_partial(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    if not args.positional or args.spread:
+        return UNKNOWN
+    return Partial(args.positional[0], tuple(args.positional[1:]), tuple(args.keywords.items()))
+
+
+def o_wraps(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    return External("functools.wraps")
+
+
+def o_deepcopy(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    value = args.positional[0] if args.positional else UNKNOWN
+    return clone(run, value, {}, run.place(e.at) if e is not None else None)
+
+
+def clone(run: Interpreter, value: object, done: dict[int, object], place: Place | None) -> Value:
+    """A deep copy: new objects and new leaves of the same shape."""
+    if id(value) in done:
+        return done[id(value)]  # type: ignore[return-value]
+    if isinstance(value, Object):
+        new = Object(value.cls, place or value.place, {}, {}, value.label)
+        done[id(value)] = new
+        new.attrs = {k: clone(run, v, done, place) if isinstance(v, Value) else v for k, v in value.attrs.items()}
+        for key, cell in value.cells.items():
+            if isinstance(cell, Leaf):
+                new.cells[key] = clone_leaf(cell, done, place)
+            elif isinstance(cell, Value):
+                new.cells[key] = clone(run, cell, done, place)
+            elif isinstance(cell, tuple) and all(isinstance(v, Value) for v in cell):
+                new.cells[key] = tuple(clone(run, v, done, place) for v in cell)
+            elif isinstance(cell, tuple) and all(isinstance(v, Leaf) for v in cell):
+                new.cells[key] = tuple(clone_leaf(v, done, place) for v in cell)
+            elif key != "escaped":
+                new.cells[key] = cell
+        run.objects.append(new)
+        return new
+    if isinstance(value, Tensor):
+        if value.leaf is not None:
+            leaf = clone_leaf(value.leaf, done, place)
+            return replace(value, leaf=leaf, node=leaf.node, storage=leaf.storage)
+        return value
+    if isinstance(value, Sequence):
+        copy = Sequence(value.kind, {}, value.place)
+        done[id(value)] = copy
+        for key, cell in value.cells.items():
+            if isinstance(cell, tuple):
+                copy.cells[key] = tuple(clone(run, v, done, place) for v in cell)
+            else:
+                copy.cells[key] = clone(run, cell, done, place) if isinstance(cell, Value) else cell
+        return copy
+    if isinstance(value, Mapping):
+        mapping = Mapping({}, value.place, value.complete)
+        done[id(value)] = mapping
+        mapping.cells.update({k: clone(run, v, done, place) if isinstance(v, Value) else v for k, v in value.cells.items()})
+        return mapping
+    return value if isinstance(value, Value) else UNKNOWN
+
+
+def clone_leaf(leaf: Leaf, done: dict[int, object], place: Place | None) -> Leaf:
+    known = done.get(id(leaf))
+    if isinstance(known, Leaf):
+        return known
+    cells = {k: v for k, v in leaf.cells.items() if k not in ("grad", "escaped")}
+    new = Leaf(leaf.label, place or leaf.place, leaf.kind, cells)
+    done[id(leaf)] = new
+    return new
+
+
+def o_copy(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    value = args.positional[0] if args.positional else UNKNOWN
+    if isinstance(value, Sequence):
+        return Sequence(value.kind, dict(value.cells), value.place)
+    if isinstance(value, Mapping):
+        return Mapping(dict(value.cells), value.place, value.complete)
+    return value if not isinstance(value, Object) else UNKNOWN
+
+
+def o_nullcontext(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    return Context(None, name="contextlib.nullcontext")
+
+
+def o_tqdm(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    value = args.get(0, "iterable", NONE) or NONE
+    if isinstance(value, Const):
+        return FOREIGN
+    if isinstance(value, Parameters):
+        return value
+    found = iterate(run, value, None)
+    return Range(found.each, found.mode)
+
+
+def o_defaultdict(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    factory = args.positional[0] if args.positional else NONE
+    place = run.place(e.at) if e is not None else None
+    mapping = Mapping({}, place, complete=False)
+    if not isinstance(factory, Const):
+        mapping.cells["rest"] = call(run, factory, Args([], {}), None)
+    return mapping
+
+
+def o_ordereddict(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    place = run.place(e.at) if e is not None else None
+    if not args.positional:
+        return Mapping({}, place, not args.spread)
+    value = args.positional[0]
+    if isinstance(value, Mapping):
+        return Mapping(dict(value.cells), place, value.complete)
+    found = iterate(run, value, None)
+    mapping = Mapping({}, place, found.items is not None)
+    for item in found.items if found.items is not None else [found.each]:
+        pair = item.cells.get("items") if isinstance(item, Sequence) else None
+        if isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], Const):
+            mapping.cells["key", pair[0].value] = pair[1]
+        elif isinstance(pair, tuple) and len(pair) == 2:
+            mapping.cells["rest"] = pair[1]
+            mapping.complete = False
+    return mapping
+
+
+def o_deque(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    place = run.place(e.at) if e is not None else None
+    if not args.positional:
+        return Sequence("list", {"items": ()}, place)
+    found = iterate(run, args.positional[0], None)
+    return Sequence("list", {"items": None, "each": found.each}, place)
+
+
+def o_namedtuple(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    names = args.get(1, "field_names", UNKNOWN)
+    title = args.get(0, "typename", UNKNOWN)
+    listed: list[str] = []
+    if isinstance(names, Const) and isinstance(names.value, str):
+        listed = names.value.replace(",", " ").split()
+    elif isinstance(names, Sequence) and isinstance(names.cells.get("items"), tuple):
+        listed = [i.value for i in names.cells["items"] if isinstance(i, Const)]  # type: ignore[attr-defined]
+    if not listed or e is None:
+        return UNKNOWN
+    label = title.value if isinstance(title, Const) else "namedtuple"
+    cls = Class(str(label), run.place(e.at), run.frame.module, Scope({}).names, (External("typing.NamedTuple"),))
+    cls.mro = (cls, External("typing.NamedTuple"))
+    cls.fields = tuple((n, None) for n in listed)
+    return cls
+
+
+def o_reduce(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    if len(args.positional) < 2:
+        return UNKNOWN
+    found = iterate(run, args.positional[1], None)
+    total = args.positional[2] if len(args.positional) > 2 else found.each
+    for _ in range(2):
+        total = call(run, args.positional[0], Args([total, found.each], {}), e)
+    return total
+
+
+def call_itertools(run: Interpreter, name: str, args: Args) -> Value:
+    short = name.rpartition(".")[2]
+    if short.startswith("chain"):
+        values = args.positional
+        if len(values) == 1 and short != "chain":
+            values = [iterate(run, values[0], None).each]
+        if values and all(isinstance(v, Parameters) for v in values):
+            leaves = tuple(leaf for v in values for leaf in v.leaves)  # type: ignore[attr-defined]
+            exact = all(v.exact for v in values)  # type: ignore[attr-defined]
+            return Parameters(values[0], values[0].named, leaves, exact)  # type: ignore[attr-defined]
+        eaches = []
+        for v in values:
+            eaches.append(iterate(run, v, None).each)
+        from ..facts import join_all
+
+        return Range(join_all(eaches)) if eaches else UNKNOWN  # type: ignore[arg-type]
+    if short in ("cycle", "islice", "takewhile", "dropwhile"):
+        index = 1 if short.endswith("while") else 0
+        if len(args.positional) > index:
+            found = iterate(run, args.positional[index], None)
+            return Range(found.each, found.mode)
+    if short == "count":
+        return Range(Number())
+    if short in ("product", "combinations", "permutations"):
+        return Range(Sequence("tuple", {"items": None, "each": UNKNOWN}))
+    return UNKNOWN
+
+
+def o_thread(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    """A thread starts with gradients on, whatever the mode here is (claim M15)."""
+    target = args.get(1, "target", None)
+    if isinstance(target, Function):
+        given = args.get(3, "args", None)
+        items = given.cells.get("items") if isinstance(given, Sequence) else ()
+        inner = Args(list(items) if isinstance(items, tuple) else [], {}, not isinstance(items, tuple))
+        mode = run.state.mode
+        from ..facts import DEFAULT_MODE
+
+        run.state.mode = DEFAULT_MODE
+        call(run, target, inner, None)
+        run.state.mode = mode
+    return FOREIGN
+
+
+def o_expand(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    """einops: the graph goes on."""
+    value = args.positional[0] if args.positional else UNKNOWN
+    return operate(run, "torch.reshape", [value], e) if isinstance(value, Tensor) else UNKNOWN
+
+
+OTHERS: dict[str, Callable[[Interpreter, Args, ir.Call | None], Value]] = {
+    "functools.partial": o_partial,
+    "functools.wraps": o_wraps,
+    "functools.reduce": o_reduce,
+    "copy.deepcopy": o_deepcopy,
+    "copy.copy": o_copy,
+    "contextlib.nullcontext": o_nullcontext,
+    "contextlib.suppress": o_nullcontext,
+    "tqdm.tqdm": o_tqdm,
+    "tqdm.auto.tqdm": o_tqdm,
+    "tqdm.notebook.tqdm": o_tqdm,
+    "tqdm.trange": lambda run, args, e: Range(Number()),
+    "tqdm.auto.trange": lambda run, args, e: Range(Number()),
+    "tqdm": o_tqdm,
+    "rich.progress.track": o_tqdm,
+    "collections.defaultdict": o_defaultdict,
+    "collections.OrderedDict": o_ordereddict,
+    "collections.deque": o_deque,
+    "collections.namedtuple": o_namedtuple,
+    "threading.Thread": o_thread,
+    "einops.rearrange": o_expand,
+    "einops.repeat": o_expand,
+    "einops.reduce": o_expand,
+    "typing.cast": lambda run, args, e: args.positional[1] if len(args.positional) > 1 else UNKNOWN,
+    "time.time": lambda run, args, e: Number(),
+    "time.perf_counter": lambda run, args, e: Number(),
+}
+
+__all__ = ["DATA", "GradOf", "Mapping", "Text", "call_external", "clear", "clone", "element", "graph_of", "is_module"]

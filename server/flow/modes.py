@@ -1,0 +1,172 @@
+"""Grad mode: the objects that switch it, as calls, in `with`, and as decorators (claims M1 to M30)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .. import ir
+from ..facts import (
+    INFERENCE,
+    MAYBE,
+    OFF,
+    ON,
+    UNKNOWN,
+    Const,
+    Context,
+    Function,
+    Mode,
+    Object,
+    Sequence,
+    Union,
+    Value,
+)
+from ..findings import Place
+from . import events
+from .interp import Args, Interpreter
+
+# What each grad-mode class of torch does when entered; `set_grad_enabled` acts when it is made (claim M6).
+ENTERED = {
+    "torch.no_grad": OFF,
+    "torch.enable_grad": ON,
+    "torch.inference_mode": INFERENCE,
+    "torch.set_grad_enabled": None,
+}
+
+
+def make_context(run: Interpreter, name: str, args: Args, e: ir.Call) -> Value:
+    """`torch.no_grad()`, `torch.set_grad_enabled(flag)`, ...: the object, and what making it does at once."""
+    place = run.place(e.at)
+    short = name.rpartition(".")[2]
+    flag = args.get(0, "mode", None)
+    if name == "torch.no_grad" and isinstance(flag, Function):
+        from .calls import with_mode
+
+        return with_mode(flag, Context(Mode(OFF, place, "@torch.no_grad"), name="torch.no_grad"), place)
+    if name == "torch.inference_mode":
+        truth = True if flag is None else run.truth(flag)
+        if isinstance(flag, Function):
+            from .calls import with_mode
+
+            return with_mode(flag, Context(Mode(INFERENCE, place, "@torch.inference_mode"), name=name), place)
+        kind = MAYBE if truth is None else INFERENCE if truth else ON
+        return Context(Mode(kind, place, f"torch.inference_mode({'' if truth else 'False'})", stack=run.stack), None, name)
+    if name == "torch.set_grad_enabled":
+        truth = None if flag is None else run.truth(flag)
+        kind = MAYBE if truth is None else ON if truth else OFF
+        how = f"torch.set_grad_enabled({truth})" if truth is not None else "torch.set_grad_enabled(...)"
+        before = run.state.mode
+        mode = Mode(kind, place, how, persistent=True, stack=run.stack)
+        switch(run, mode)
+        return Context(mode, before, name)
+    return Context(Mode(ENTERED[name], place, f"torch.{short}()", stack=run.stack), None, name)  # type: ignore[arg-type]
+
+
+def switch(run: Interpreter, mode: Mode, record: bool = True) -> None:
+    """Set grad mode. Inside inference mode nothing but leaving it turns recording on (claim M30)."""
+    before = run.state.mode
+    if before.kind == INFERENCE and mode.kind in (ON, OFF) and not mode.how.startswith("torch.inference_mode"):
+        mode = Mode(INFERENCE, before.place, before.how, before.persistent, before.stack)
+    if record:
+        run.record(events.Switch(mode.place or run.place(0), run.stack, mode, before, mode.persistent))  # type: ignore[arg-type]
+    run.state.mode = mode
+    modes = run.notes.get("modes")
+    if isinstance(modes, list):
+        modes.append(mode)
+
+
+def block_mode(context: Context, before: Mode) -> Mode:
+    """The mode inside `with context:`."""
+    assert context.mode is not None
+    mode = context.mode
+    if context.before is not None:
+        # `set_grad_enabled`: it is in force since it was made; entering does nothing more.
+        return before
+    return Mode(mode.kind, mode.place, mode.how, False, mode.stack)
+
+
+def enter(run: Interpreter, value: Value, e: ir.Expr) -> tuple[Value, Callable[[], None]]:
+    """`with value as x:`: what `x` is, and what happens at the end of the block."""
+    if isinstance(value, Context):
+        before = run.state.mode
+        if value.mode is None:
+            return value, lambda: None
+        if value.before is None:
+            switch(run, block_mode(value, before), record=False)
+            restored = before
+        else:
+            restored = value.before
+            inside = run.state.mode
+            run.state.mode = Mode(inside.kind, inside.place, inside.how, False, inside.stack)
+
+        def leave() -> None:
+            run.state.mode = restored
+
+        return value, leave
+    if isinstance(value, Union):
+        if any(isinstance(o, Context) and o.mode is not None for o in value.options):
+            return _maybe(run, value)
+        return UNKNOWN, lambda: None
+    name = getattr(value, "name", "")
+    if isinstance(name, str) and name in ENTERED:
+        run.record(events.BareContext(run.place(e.at), run.stack, name, False, in_with=True))
+        return UNKNOWN, lambda: None
+    if isinstance(value, Object):
+        return _enter_object(run, value, e)
+    if isinstance(value, Sequence) and value.kind == "contextmanager":
+        return _enter_generator(run, value)
+    if isinstance(value, Function) or value is UNKNOWN:
+        return UNKNOWN, _unknown_block(run)
+    return UNKNOWN, lambda: None
+
+
+def _unknown_block(run: Interpreter) -> Callable[[], None]:
+    return lambda: None
+
+
+def _maybe(run: Interpreter, value: Union) -> tuple[Value, Callable[[], None]]:
+    """One of several contexts: the mode inside is known only if they agree."""
+    before = run.state.mode
+    kinds = set()
+    place: Place | None = None
+    for option in value.options:
+        if isinstance(option, Context) and option.mode is not None:
+            kinds.add(option.mode.kind)
+            place = option.mode.place
+        else:
+            kinds.add(before.kind)
+    kind = kinds.pop() if len(kinds) == 1 else MAYBE
+    run.state.mode = Mode(kind, place, "one of several contexts")
+
+    def leave() -> None:
+        run.state.mode = before
+
+    return value, leave
+
+
+def _enter_object(run: Interpreter, value: Object, e: ir.Expr) -> tuple[Value, Callable[[], None]]:
+    from .calls import call
+    from .objects import bound, find
+
+    entering = find(value.cls, "__enter__", run)
+    leaving = find(value.cls, "__exit__", run)
+    result: Value = value
+    if entering is not None and isinstance(entering[0], Function):
+        result = call(run, bound(entering[0], value), Args([], {}), None)
+
+    def leave() -> None:
+        if leaving is not None and isinstance(leaving[0], Function):
+            none = Const(None)
+            call(run, bound(leaving[0], value), Args([none, none, none], {}), None)
+
+    return result, leave
+
+
+def _enter_generator(run: Interpreter, value: Sequence) -> tuple[Value, Callable[[], None]]:
+    """A `@contextmanager` function: its body has run; `cells` tell the mode at its `yield` and at its end."""
+    yielded, at_yield, at_end = (value.cells[k] for k in ("value", "at_yield", "at_end"))
+    run.state.mode = at_yield  # type: ignore[assignment]
+
+    def leave() -> None:
+        run.state.mode = at_end  # type: ignore[assignment]
+
+    return yielded, leave  # type: ignore[return-value]

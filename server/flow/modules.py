@@ -1,0 +1,561 @@
+"""`nn.Module` and its library: what is registered, which parameters train, what calling one does."""
+
+from __future__ import annotations
+
+from .. import ir, torchlib
+from ..facts import (
+    ANY_RANK,
+    FLOAT,
+    MANY,
+    NONE,
+    SCALAR,
+    UNKNOWN,
+    Class,
+    Const,
+    Cut,
+    External,
+    Function,
+    Leaf,
+    Mapping,
+    Method,
+    Node,
+    Number,
+    Object,
+    ParameterOf,
+    Parameters,
+    Range,
+    Sequence,
+    Super,
+    Tensor,
+    Text,
+    Union,
+    Unknown,
+    Value,
+    element,
+    join,
+    join_all,
+)
+from ..findings import Place
+from . import events
+from .interp import Args, Interpreter
+from .objects import MODULE, bound, find, is_module
+from .python import Items, iterate
+from .tensors import Inputs, bump, graph_of, recorded, version
+
+CONTAINERS = {"torch.nn.Sequential": "sequence", "torch.nn.ModuleList": "sequence", "torch.nn.ModuleDict": "mapping",
+              "torch.nn.ParameterList": "sequence", "torch.nn.ParameterDict": "mapping"}  # fmt: skip
+WRAPPERS = frozenset({"torch.nn.DataParallel", "torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.DataParallel"})
+HOLDS = "torch.nn.Module"
+
+
+def library_class(obj: Object) -> str:
+    """The class of torch whose behaviour the object has where the project overrides nothing."""
+    if isinstance(obj.cls, External):
+        return obj.cls.name
+    if isinstance(obj.cls, Class):
+        for base in obj.cls.mro:
+            if isinstance(base, External) and base.name.startswith("torch."):
+                return base.name
+    return ""
+
+
+# ---------------------------------------------------------------- making
+
+
+def make_module(run: Interpreter, name: str, args: Args, place: Place, e: ir.Call | None) -> Object:
+    """An instance of a class of `torch.nn`."""
+    obj = Object(External(name), place, label=name.rpartition(".")[2])
+    initialize(run, obj, name, args, place)
+    run.objects.append(obj)
+    run.record(events.Made(place, run.stack, obj, run.frame.instance, len(run.frame.loops)))
+    return obj
+
+
+def initialize(run: Interpreter, obj: Object, name: str, args: Args, place: Place) -> None:
+    """What `Class.__init__` of torch does to an object that is (or derives from) `name`."""
+    obj.cells.setdefault("training", True)
+    run.state.set(obj.cells, "init", True)
+    info = torchlib.module(name)
+    run.state.set(obj.cells, "args", args)
+    if name in WRAPPERS:
+        inner = args.get(0, "module", UNKNOWN) or UNKNOWN
+        run.state.set(obj.attrs, "module", inner)
+        return
+    kind = CONTAINERS.get(name)
+    if kind == "sequence":
+        items: tuple[Value, ...] | None
+        first = args.get(0, "modules", None)
+        if name == "torch.nn.Sequential" and not args.spread and not isinstance(first, Mapping):
+            items = tuple(args.positional)
+        elif first is None:
+            items = ()
+        else:
+            found = iterate(run, first, None)
+            if isinstance(first, Mapping):
+                values = [v for v in first.cells.values() if isinstance(v, Value)]
+                found = Items(join_all(values) if values else UNKNOWN, values if first.complete else None)  # type: ignore[arg-type]
+            if found.items is None or args.spread:
+                run.state.set(obj.cells, "items", None)
+                run.state.set(obj.cells, "each", found.each)
+                return
+            items = tuple(found.items)
+        run.state.set(obj.cells, "items", items)
+        return
+    if kind == "mapping":
+        first = args.get(0, "modules", None)
+        run.state.set(obj.cells, "mapping", first if isinstance(first, Mapping) else Mapping({}, place, first is None))
+        return
+    if info is not None and info.parameters and "leaf" not in obj.cells:
+        leaf = Leaf(name.rpartition(".")[2], place, "weights")
+        if run.state.mode.kind == "inference":
+            leaf.cells["inference"] = True
+        freeze = args.get(None, "freeze", None)
+        run.state.set(obj.cells, "leaf", leaf)
+        if isinstance(freeze, Const) and freeze.value:
+            leaf.cells["requires_grad"] = False
+
+
+def registers(run: Interpreter, owner: Object, name: str, value: Value, place: Place) -> None:
+    """An attribute of a module is set: registering before `Module.__init__` raises."""
+    needs = is_module(value) or (isinstance(value, Tensor) and value.leaf is not None and value.leaf.kind == "parameter")
+    if needs and owner.cells.get("init") is False:
+        run.record(events.Raised(place, run.stack, "missing-super-init", name, data={"owner": owner}))
+    if isinstance(value, Tensor) and value.leaf is not None and value.leaf.kind == "parameter" and value.leaf.label == "":
+        value.leaf.label = name
+
+
+# ---------------------------------------------------------------- parameters
+
+
+def leaves_of(run: Interpreter, value: Value, seen: set[int] | None = None) -> tuple[list[Leaf], bool]:
+    """The registered parameters of a module in order, and whether these are surely all."""
+    seen = set() if seen is None else seen
+    if not isinstance(value, Object) or id(value) in seen:
+        return [], isinstance(value, (Object, Const, Number, Text, Function, Tensor, Sequence, Mapping, External))
+    seen.add(id(value))
+    leaves: list[Leaf] = []
+    exact = not value.cells.get("dynamic") and not value.cells.get("escaped")
+    own = value.cells.get("leaf")
+    if isinstance(own, Leaf):
+        leaves.append(own)
+    for child in registered(run, value):
+        if isinstance(child, Tensor):
+            if child.leaf is not None:
+                leaves.append(child.leaf)
+        elif isinstance(child, Union):
+            exact = False
+            for option in child.options:
+                leaves += leaves_of(run, option, seen)[0]
+        elif isinstance(child, Object):
+            found, complete = leaves_of(run, child, seen)
+            leaves += found
+            exact = exact and complete
+        else:
+            exact = False
+    if isinstance(value.cls, Class) and value.cls.open:
+        exact = False
+    return list(dict.fromkeys(leaves)), exact
+
+
+def registered(run: Interpreter, obj: Object) -> list[Value]:
+    """The child modules, own parameters, and unknown members of a module."""
+    found: list[Value] = []
+    for value in obj.attrs.values():
+        if is_module(value):
+            found.append(value)  # type: ignore[arg-type]
+        elif isinstance(value, Tensor) and value.leaf is not None and value.leaf.kind in ("parameter", "weights"):
+            found.append(value)
+        elif isinstance(value, Union) and any(is_module(o) for o in value.options):
+            found.append(value)
+        elif isinstance(value, Unknown):
+            found.append(value)
+    items = obj.cells.get("items")
+    if isinstance(items, tuple):
+        found += [i for i in items if isinstance(i, (Object, Tensor, Unknown, Union))]
+    elif "each" in obj.cells:
+        each = obj.cells["each"]
+        if isinstance(each, Value):
+            found.append(each)
+    mapping = obj.cells.get("mapping")
+    if isinstance(mapping, Mapping):
+        found += [v for v in mapping.cells.values() if isinstance(v, (Object, Tensor, Unknown, Union))]
+    return found
+
+
+def submodules(run: Interpreter, obj: Object, seen: set[int] | None = None) -> list[Object]:
+    """The module and everything registered below it."""
+    seen = set() if seen is None else seen
+    if id(obj) in seen:
+        return []
+    seen.add(id(obj))
+    found = [obj]
+    for child in registered(run, obj):
+        for option in child.options if isinstance(child, Union) else (child,):
+            if isinstance(option, Object) and is_module(option):
+                found += submodules(run, option, seen)
+    return found
+
+
+def parameters_of(run: Interpreter, owner: Object, named: bool, place: Place | None) -> Parameters:
+    leaves, exact = leaves_of(run, owner)
+    return Parameters(owner, named, tuple(leaves), exact, place)
+
+
+def use_up(run: Interpreter, value: Parameters, e: ir.Expr | None) -> None:
+    """Somebody iterates over `parameters()`, which is a generator: a second time it is empty."""
+    if e is not None and "used" not in value.cells:
+        run.state.set(value.cells, "used", run.place(e.at))
+
+
+# ---------------------------------------------------------------- attributes and methods
+
+
+def library_attribute(run: Interpreter, obj: Object, name: str, e: ir.Attr) -> Value | None:
+    """An attribute that torch's class gives to its instances; None if it gives none."""
+    place = run.place(e.at)
+    cls = library_class(obj)
+    if is_module(obj):
+        if name in ("weight", "bias") and isinstance(obj.cells.get("leaf"), Leaf):
+            leaf = obj.cells["leaf"]
+            assert isinstance(leaf, Leaf)
+            return Tensor(leaf=leaf, node=leaf.node, dtype=FLOAT, storage=leaf.storage)
+        if name == "training":
+            training = obj.cells.get("training")
+            return Const(training) if isinstance(training, bool) else UNKNOWN
+        if name in MODULE_METHODS:
+            return Method(obj, name, place)
+        if isinstance(obj.cells.get("mapping"), Mapping) and name in ("keys", "values", "items", "update", "pop", "get"):
+            return Method(obj.cells["mapping"], name, place)  # type: ignore[arg-type]
+        if isinstance(obj.cls, Class) and obj.cls.open:
+            return UNKNOWN
+        return None
+    if cls.startswith("torch.") or isinstance(obj.cls, External):
+        from .training import object_attribute
+
+        return object_attribute(run, obj, name, place)
+    return None
+
+
+MODULE_METHODS = frozenset(
+    "parameters named_parameters buffers named_buffers children named_children modules named_modules train eval "
+    "zero_grad requires_grad_ to cuda cpu float double half bfloat16 type state_dict load_state_dict apply "
+    "register_buffer register_parameter add_module register_module register_forward_hook register_forward_pre_hook "
+    "register_full_backward_hook register_backward_hook get_submodule get_parameter forward append extend insert "
+    "share_memory to_empty compile double no_sync extra_repr __call__ flatten_parameters ipu xpu type keys values items "
+    "reset_parameters __init__".split()
+)
+
+
+def call_module_method(run: Interpreter, obj: Object, name: str, args: Args, e: ir.Call | None) -> Value:
+    place = run.place(e.at) if e is not None else None
+    if name in ("parameters", "named_parameters"):
+        return parameters_of(run, obj, name == "named_parameters", place)
+    if name in ("train", "eval"):
+        mode = args.get(0, "mode", Const(True)) if name == "train" else Const(False)
+        truth = run.truth(mode) if mode is not None else True
+        for module in submodules(run, obj):
+            run.state.set(module.cells, "training", truth)
+        if place is not None:
+            called(run, place, f"Module.{name}", args, obj)
+        return obj
+    if name == "zero_grad":
+        from .training import clear
+
+        clear(run, leaves_of(run, obj)[0], place, None)
+        return NONE
+    if name == "requires_grad_":
+        flag = args.get(0, "requires_grad", Const(True))
+        truth = run.truth(flag) if flag is not None else True
+        set_flags(run, leaves_of(run, obj)[0], truth)
+        if place is not None:
+            called(run, place, "Module.requires_grad_", args, obj)
+        return obj
+    if name in ("to", "cuda", "cpu", "float", "double", "half", "bfloat16", "type", "share_memory", "apply", "to_empty", "compile"):
+        if place is not None:
+            called(run, place, f"Module.{name}", args, obj)
+        if name == "apply" and args.positional:
+            from .calls import call
+
+            for module in submodules(run, obj)[:8]:
+                call(run, args.positional[0], Args([module], {}), None)
+        return obj
+    if name in ("modules", "children", "named_modules", "named_children"):
+        objects = submodules(run, obj) if name.endswith("modules") else [c for c in registered(run, obj) if isinstance(c, Object)]
+        each: Value = join_all(objects) if objects else UNKNOWN  # type: ignore[assignment]
+        if name.startswith("named"):
+            each = Sequence("tuple", {"items": (Text(), each)})
+        return Range(each)
+    if name in ("append", "extend", "insert", "add_module", "register_module"):
+        return _grow(run, obj, name, args, place)
+    if name == "register_parameter" and len(args.positional) >= 2 and isinstance(args.positional[0], Const):
+        run.state.set(obj.attrs, args.positional[0].value, args.positional[1])
+        return NONE
+    if name == "register_buffer" and args.positional and isinstance(args.positional[0], Const):
+        value = args.get(1, "tensor", NONE) or NONE
+        run.state.set(obj.attrs, args.positional[0].value, value)
+        return NONE
+    if name == "state_dict":
+        if place is not None:
+            called(run, place, "Module.state_dict", args, obj)
+        mapping = Mapping({"rest": Tensor(tag="state", dtype=FLOAT)}, place, complete=False)
+        mapping.cells["of"] = obj
+        return mapping
+    if name == "load_state_dict":
+        if place is not None:
+            called(run, place, "Module.load_state_dict", args, obj)
+        return UNKNOWN
+    if name in ("register_forward_hook",):
+        hooks = obj.cells.get("hooks", ())
+        run.state.set(obj.cells, "hooks", (*hooks, args.positional[0] if args.positional else UNKNOWN))  # type: ignore[misc]
+        return UNKNOWN
+    if name.startswith("register_") and name.endswith("hook"):
+        return UNKNOWN
+    if name == "no_sync":
+        from ..facts import Context
+
+        return Context(None, name="no_sync")
+    if name in ("forward", "__call__"):
+        return call_module(run, obj, args, e, through=name)
+    if name in ("buffers", "named_buffers"):
+        tensor = Tensor(dtype=FLOAT)
+        return Range(Sequence("tuple", {"items": (Text(), tensor)}) if name == "named_buffers" else tensor)
+    if name == "__init__":
+        return NONE
+    return UNKNOWN
+
+
+def called(run: Interpreter, place: Place, name: str, args: Args, owner: Value, result: Value = NONE) -> None:
+    run.record(
+        events.Called(
+            place, run.stack, name, tuple(args.positional), dict(args.keywords), result, owner, tuple(args.places),
+            run.state.mode, run.frame.instance, len(run.frame.loops), run.frame.branches == 0,
+        )
+    )  # fmt: skip
+
+
+def set_flags(run: Interpreter, leaves: list[Leaf] | tuple[Leaf, ...], value: bool | None, sure: bool = True) -> None:
+    """`requires_grad` of leaves; not `sure`: of some of them."""
+    for leaf in leaves:
+        new = value if sure or leaf.cells.get("requires_grad") is value else None
+        run.state.set(leaf.cells, "requires_grad", new)
+
+
+def _grow(run: Interpreter, obj: Object, name: str, args: Args, place: Place | None) -> Value:
+    values = list(args.positional)
+    if name in ("add_module", "register_module"):
+        if len(values) == 2 and isinstance(values[0], Const):
+            run.state.set(obj.attrs, values[0].value, values[1])
+            return NONE
+        if len(values) == 2:
+            run.state.set(obj.attrs, f"[{place.start if place else 0}]", values[1])
+            run.state.set(obj.cells, "dynamic", True)
+        return NONE
+    items = obj.cells.get("items", ())
+    new = values[-1:] if name != "extend" else None
+    if name == "extend" and values:
+        found = iterate(run, values[0], None)
+        new = found.items
+        if new is None:
+            new_each: Value = found.each
+    if new is not None and isinstance(items, tuple) and not run.frame.loops:
+        run.state.set(obj.cells, "items", (*items, *new))
+        return obj
+    each = join_all(new) if new else new_each if new is None else UNKNOWN
+    old = element(Sequence("list", obj.cells)) if items != () else None
+    run.state.set(obj.cells, "each", each if old is None or isinstance(old, Unknown) and items == () else join(old, each))
+    run.state.set(obj.cells, "items", None)
+    return obj
+
+
+def iterate_object(run: Interpreter, obj: Object) -> Items | None:
+    cls = library_class(obj)
+    if "items" in obj.cells:
+        items = obj.cells["items"]
+        if isinstance(items, tuple):
+            return Items(join_all(items) if items else UNKNOWN, list(items))  # type: ignore[arg-type]
+        return Items(obj.cells.get("each", UNKNOWN))  # type: ignore[arg-type]
+    if "mapping" in obj.cells:
+        return iterate(run, obj.cells["mapping"], None)  # type: ignore[arg-type]
+    if cls.startswith("torch.utils.data."):
+        from .training import data_of
+
+        return Items(data_of(run, obj))
+    return None
+
+
+def module_item(run: Interpreter, obj: Object, index: Value) -> Value | None:
+    from .objects import get_item
+
+    if "items" in obj.cells:
+        return get_item(run, Sequence("list", obj.cells), index, None)  # type: ignore[arg-type]
+    if "mapping" in obj.cells:
+        return get_item(run, obj.cells["mapping"], index, None)  # type: ignore[arg-type]
+    if library_class(obj).startswith("torch.utils.data."):
+        from .training import data_of
+
+        return data_of(run, obj)
+    return None
+
+
+def set_module_item(run: Interpreter, obj: Object, index: Value, value: Value, place: Place) -> None:
+    mapping = obj.cells.get("mapping")
+    if isinstance(mapping, Mapping):
+        if isinstance(index, Const):
+            run.state.set(mapping.cells, ("key", index.value), value)
+        else:
+            old = mapping.cells.get("rest")
+            run.state.set(mapping.cells, "rest", value if old is None else join(old, value))
+    elif "items" in obj.cells:
+        items = obj.cells["items"]
+        if isinstance(items, tuple) and isinstance(index, Const) and isinstance(index.value, int) and -len(items) <= index.value < len(items):
+            changed = list(items)
+            changed[index.value] = value
+            run.state.set(obj.cells, "items", tuple(changed))
+        else:
+            run.state.set(obj.cells, "each", UNKNOWN)
+            run.state.set(obj.cells, "items", None)
+
+
+# ---------------------------------------------------------------- calling
+
+
+def call_module(run: Interpreter, obj: Object, args: Args, e: ir.Call | None, through: str = "call") -> Value:
+    """`module(x)`: its forward, and its forward hooks."""
+    from .calls import call
+
+    place = run.place(e.at) if e is not None else obj.place
+    cls = library_class(obj)
+    member = find(obj.cls, "forward", run)
+    if isinstance(obj.cls, External) and cls in WRAPPERS:
+        inner = obj.attrs.get("module", UNKNOWN)
+        return call(run, inner, args, e) if isinstance(inner, Value) else UNKNOWN
+    if member is not None and isinstance(member[0], Function):
+        result = call(run, bound(member[0], obj), args, e)
+    elif member is not None:
+        return UNKNOWN
+    elif "items" in obj.cells or cls in CONTAINERS:
+        result = call_container_module(run, obj, cls, args, e)
+    else:
+        info = torchlib.module(cls)
+        if info is None or (isinstance(obj.cls, Class) and obj.cls.open):
+            from .calls import escape
+
+            for value in args.all():
+                escape(run, value)
+            return UNKNOWN
+        result = apply_module(run, obj, info, args, place)
+    if place is not None:
+        training = obj.cells.get("training")
+        run.record(events.Forward(place, run.stack, obj, training, run.state.mode, tuple(args.positional), result))
+    hooks = obj.cells.get("hooks", ())
+    if isinstance(hooks, tuple):
+        for hook in hooks:
+            inputs = Sequence("tuple", {"items": tuple(args.positional)})
+            changed = call(run, hook, Args([obj, inputs, result], {}), None)
+            if not (isinstance(changed, Const) and changed.value is None):
+                result = changed
+    return result
+
+
+def call_container_module(run: Interpreter, obj: Object, cls: str, args: Args, e: ir.Call | None) -> Value:
+    from .calls import call
+
+    items = obj.cells.get("items")
+    if cls != "torch.nn.Sequential":
+        return UNKNOWN
+    value: Value = args.positional[0] if args.positional else UNKNOWN
+    if isinstance(items, tuple):
+        for item in items:
+            value = call(run, item, Args([value], {}), e)
+        return value
+    # A Sequential of unknown length: everything in it was applied, in some order.
+    leaves, exact = leaves_of(run, obj)
+    found = Inputs()
+    found.add(run, value)
+    for leaf in leaves:
+        node, sure = graph_of(Tensor(leaf=leaf, node=leaf.node))
+        if node is not None:
+            found.nodes.append(node)
+            found.sure = found.sure or sure
+    found.unknown = found.unknown or not exact
+    place = run.place(e.at) if e is not None else None
+    return recorded(run, obj.label or "Sequential", found, place, MANY if leaves else ANY_RANK, saves=None)
+
+
+def apply_module(run: Interpreter, obj: Object, info: torchlib.Module, args: Args, place: Place | None) -> Value:
+    """Call an instance of a class of `torch.nn` that has its own kernel."""
+    found = Inputs()
+    for value in args.all():
+        found.add(run, value)
+    lost: list[Cut] = []
+    if info.grad == "none" and found.nodes and found.sure and place is not None:
+        lost.append(Cut(info.name.rpartition(".")[2], "op", place, tuple(found.nodes), stack=run.stack))
+        found.nodes, found.sure = [], False
+    leaf = obj.cells.get("leaf")
+    saved = []
+    if isinstance(leaf, Leaf):
+        node, sure = graph_of(Tensor(leaf=leaf, node=leaf.node))
+        if node is not None:
+            if found.nodes:
+                saved.append((leaf.storage, version(leaf.storage)))
+            found.nodes.append(node)
+            found.sure = found.sure or sure
+        elif not sure:
+            found.unknown = True
+    found.cuts.extend(lost)
+    rank = module_rank(run, obj, info, found)
+    first = args.positional[0] if args.positional else None
+    made_args = obj.cells.get("args")
+    inplace = None
+    if info.inplace and isinstance(made_args, Args) and isinstance(first, Tensor) and not first.opaque:
+        flag = made_args.get(None, "inplace", None)
+        position = made_args.positional[-1] if made_args.positional else None
+        if (flag is not None and run.truth(flag) is True) or (
+            isinstance(position, Const) and position.value is True and flag is None
+        ):
+            inplace = first
+    out_storage = None
+    if inplace is not None and inplace.storage is not None and place is not None:
+        bump(run, inplace.storage, place)
+        out_storage = inplace.storage
+        run.record(events.InPlace(place, run.stack, inplace, info.name, run.state.mode))
+    from ..facts import Storage
+
+    out_storage = out_storage or Storage()
+    if found.nodes:
+        for what in info.saves:
+            if what == "out":
+                saved.append((out_storage, version(out_storage)))
+            elif isinstance(first, Tensor) and first.storage is not None and inplace is None:
+                saved.append((first.storage, version(first.storage)))
+    result = recorded(
+        run, info.name.rpartition(".")[2], found, place, rank, storage=out_storage, saved=tuple(saved),
+        saves=True if saved or info.parameters else None, op=info.name, zero=info.grad == "zero",
+    )  # fmt: skip
+    return _shaped(info.outputs, result)
+
+
+def _shaped(outputs: object, tensor: Tensor) -> Value:
+    if isinstance(outputs, tuple):
+        return Sequence("tuple", {"items": tuple(_shaped(o, tensor) for o in outputs)})
+    return tensor
+
+
+def module_rank(run: Interpreter, obj: Object, info: torchlib.Module, found: Inputs) -> str:
+    if info.loss:
+        made = obj.cells.get("args")
+        if info.reduction is not None and isinstance(made, Args):
+            value = made.get(info.reduction, "reduction", Const("mean"))
+            if not isinstance(value, Const):
+                return ANY_RANK
+            return MANY if value.value == "none" else SCALAR
+        return SCALAR if info.shape == "scalar" else ANY_RANK
+    if info.shape == "scalar":
+        return SCALAR
+    if info.shape == "elementwise":
+        ranks = {t.rank for t in found.tensors}
+        return MANY if MANY in ranks else SCALAR if ranks == {SCALAR} and not found.unknown else ANY_RANK
+    return MANY if info.parameters else ANY_RANK
+
+
+__all__ = ["MODULE", "Node", "ParameterOf", "Super", "call_module", "call_module_method", "leaves_of", "make_module", "parameters_of"]

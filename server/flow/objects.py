@@ -1,0 +1,469 @@
+"""Attributes, items, classes and instances: what `a.b`, `a[b]` and `class A(B)` mean."""
+
+from __future__ import annotations
+
+from .. import ir
+from ..facts import (
+    FOREIGN,
+    NONE,
+    UNKNOWN,
+    Array,
+    Class,
+    Const,
+    Context,
+    External,
+    Function,
+    GradOf,
+    Mapping,
+    Method,
+    ModuleValue,
+    Number,
+    Object,
+    ParameterOf,
+    Parameters,
+    Range,
+    Scope,
+    Sequence,
+    Super,
+    Tensor,
+    Text,
+    Union,
+    Unknown,
+    Value,
+    Wrapped,
+    element,
+    join,
+    join_all,
+)
+from ..torchlib import canonical, module
+from . import events
+from .interp import Frame, Interpreter
+
+MODULE = "torch.nn.Module"
+
+
+# ---------------------------------------------------------------- classes
+
+
+def make_class(run: Interpreter, s: ir.Class) -> Value:
+    """Run a class statement. The same statement gives the same class again (a loop or a second call)."""
+    frame = run.frame
+    place = run.place(s.name_at)
+    bases = tuple(run.eval(base) for base in s.bases)
+    for _, value in s.keywords:
+        run.eval(value)
+    scope = Scope({}, frame.scope if frame.cls is None or frame.function is not None else frame.scope.up)
+    cls = Class(s.name, place, frame.module, scope.names, bases)
+    cls.mro = linearize(cls)
+    cls.open = any(isinstance(b, (Unknown, Union)) or (isinstance(b, External) and foreign_base(b.name)) for b in cls.mro)
+    inner = Frame(scope, frame.module, frame.unit, frame.base, cls=cls)
+    run.frames.append(inner)
+    try:
+        run.run_body(s.body)
+    finally:
+        run.frames.pop()
+    run.record(events.ClassMade(place, run.stack, cls))
+    cls.decorators = tuple(run.eval(d) for d in s.decorators)
+    return cls
+
+
+def linearize(cls: Class) -> tuple[Value, ...]:
+    """The method resolution order: Python's for trees, and depth first (last mention kept) for diamonds."""
+    order: list[Value] = [cls]
+    for base in cls.bases:
+        for item in base.mro if isinstance(base, Class) else (base,):
+            same = next((o for o in order if o is item or _same_external(o, item)), None)
+            if same is not None:
+                order.remove(same)
+            order.append(item)
+    return tuple(order)
+
+
+def _same_external(a: Value, b: Value) -> bool:
+    return isinstance(a, External) and isinstance(b, External) and a.name == b.name
+
+
+KNOWN_BASES = ("torch.", "abc.", "typing.", "enum.", "dataclasses.", "collections.", "threading.", "object")
+
+
+def foreign_base(name: str) -> bool:
+    """A base class of a library whose methods and attributes are not modelled."""
+    return not name.startswith(KNOWN_BASES)
+
+
+def find(cls: Value, name: str, run: Interpreter, after: Class | None = None) -> tuple[Value, Class] | None:
+    """The class attribute that instances of `cls` see, and the class that has it."""
+    if not isinstance(cls, Class):
+        return None
+    mro = cls.mro
+    if after is not None and after in mro:
+        mro = mro[mro.index(after) + 1 :]
+    for base in mro:
+        if isinstance(base, Class):
+            value = run.force(base.names, name)
+            if value is not None:
+                return value, base
+    return None
+
+
+def is_module(value: Value) -> bool:
+    """Whether a value is surely an `nn.Module`."""
+    if not isinstance(value, Object):
+        return False
+    if isinstance(value.cls, External):
+        return _is_module_base(value.cls.name)
+    if isinstance(value.cls, Class):
+        return any(isinstance(b, External) and _is_module_base(b.name) for b in value.cls.mro)
+    return False
+
+
+def _is_module_base(name: str) -> bool:
+    return name == MODULE or module(name) is not None
+
+
+# ---------------------------------------------------------------- reading attributes
+
+
+def get_attribute(run: Interpreter, value: Value, name: str, e: ir.Attr) -> Value:
+    handler = READERS.get(type(value))
+    if handler is not None:
+        return handler(run, value, name, e)
+    if isinstance(value, Unknown):
+        return value
+    return Method(value, name, run.place(e.at))
+
+
+def read_object(run: Interpreter, obj: Object, name: str, e: ir.Attr) -> Value:
+    found = obj.attrs.get(name)
+    if isinstance(found, Value):
+        if isinstance(found, Const) and found.value is None and late_attribute(run, obj, name):
+            return UNKNOWN
+        return found
+    member = find(obj.cls, name, run)
+    if member is not None:
+        return bind_member(run, obj, member[0], e)
+    from .modules import library_attribute
+
+    library = library_attribute(run, obj, name, e)
+    if library is not None:
+        return library
+    return UNKNOWN
+
+
+def late_attribute(run: Interpreter, obj: Object, name: str) -> bool:
+    """In a method that is judged alone, an attribute that `__init__` left None may have been set by now."""
+    return bool(obj.cells.get("standalone"))
+
+
+def bind_member(run: Interpreter, owner: Value, member: Value, e: ir.Attr | None) -> Value:
+    """What a class attribute becomes when it is read through an instance."""
+    if isinstance(member, Function):
+        return bound(member, owner)
+    if isinstance(member, Wrapped):
+        if member.kind == "property":
+            from .calls import call
+            from .interp import Args
+
+            function = member.function
+            if isinstance(function, Function):
+                return call(run, bound(function, owner), Args([], {}), e)
+            return UNKNOWN
+        if member.kind == "classmethod" and isinstance(member.function, Function):
+            return bound(member.function, owner.cls if isinstance(owner, Object) else owner)
+        return member.function
+    return member
+
+
+def bound(function: Function, owner: Value) -> Function:
+    return Function(
+        function.code, function.unit, function.base, function.module, function.closure, function.owner, owner,
+        function.decorators, function.defaults,
+    )  # fmt: skip
+
+
+def read_class(run: Interpreter, cls: Class, name: str, e: ir.Attr) -> Value:
+    member = find(cls, name, run)
+    if member is None:
+        if name in ("__name__", "__qualname__", "__module__", "__doc__"):
+            return Text()
+        base = next((b for b in cls.mro if isinstance(b, External) and b.name.startswith("torch.")), None)
+        if base is not None:
+            return External(f"{base.name}.{name}")
+        return UNKNOWN
+    value = member[0]
+    if isinstance(value, Wrapped):
+        return bound(value.function, cls) if value.kind == "classmethod" and isinstance(value.function, Function) else value.function
+    return value
+
+
+def read_external(run: Interpreter, value: External, name: str, e: ir.Attr) -> Value:
+    full = f"{value.name}.{name}"
+    return External(canonical(full) if full.startswith("torch.") else full)
+
+
+def read_module(run: Interpreter, value: ModuleValue, name: str, e: ir.Attr) -> Value:
+    return run.module_attribute(value.module, name, e.at)
+
+
+def read_union(run: Interpreter, value: Union, name: str, e: ir.Attr) -> Value:
+    return join_all([get_attribute(run, o, name, e) for o in value.options])  # type: ignore[return-value]
+
+
+def read_super(run: Interpreter, value: Super, name: str, e: ir.Attr) -> Value:
+    instance = value.instance
+    cls = instance.cls if isinstance(instance, Object) else instance
+    member = find(cls, name, run, after=value.after)
+    if member is not None:
+        return bind_member(run, instance, member[0], e)
+    return Method(value, name, run.place(e.at))
+
+
+def read_tensor(run: Interpreter, value: Tensor, name: str, e: ir.Attr) -> Value:
+    from .tensors import tensor_attribute
+
+    return tensor_attribute(run, value, name, e)
+
+
+def read_parameter_of(run: Interpreter, value: ParameterOf, name: str, e: ir.Attr) -> Value:
+    if name == "grad":
+        return GradOf(value.leaves, value)
+    if name == "requires_grad":
+        flags = {leaf.cells.get("requires_grad") for leaf in value.leaves}
+        return Const(flags.pop()) if len(flags) == 1 and flags != {None} else UNKNOWN
+    from .tensors import as_tensor, tensor_attribute
+
+    if name == "data":
+        return Tensor(leaf=None, tag="data-of-leaf")
+    tensor = as_tensor(value)
+    if name in ("shape", "dtype", "device", "is_leaf"):
+        return tensor_attribute(run, tensor, name, e)
+    return Method(value, name, run.place(e.at))
+
+
+def read_grad(run: Interpreter, value: GradOf, name: str, e: ir.Attr) -> Value:
+    from .training import grad_attribute
+
+    return grad_attribute(run, value, name, e)
+
+
+def read_range(run: Interpreter, value: Range, name: str, e: ir.Attr) -> Value:
+    return Method(value, name, run.place(e.at))
+
+
+def read_function(run: Interpreter, value: Function, name: str, e: ir.Attr) -> Value:
+    return Text() if name in ("__name__", "__doc__", "__qualname__") else Method(value, name, run.place(e.at))
+
+
+def read_wrapped(run: Interpreter, value: Wrapped, name: str, e: ir.Attr) -> Value:
+    return External(f"builtins.property.{name}") if name in ("setter", "deleter", "getter") else UNKNOWN
+
+
+READERS = {
+    Object: read_object,
+    Class: read_class,
+    External: read_external,
+    ModuleValue: read_module,
+    Union: read_union,
+    Super: read_super,
+    Tensor: read_tensor,
+    ParameterOf: read_parameter_of,
+    GradOf: read_grad,
+    Range: read_range,
+    Function: read_function,
+    Wrapped: read_wrapped,
+}
+
+
+def super_of(run: Interpreter, args: list[Value]) -> Value:
+    """`super()` or `super(Class, self)` in a method."""
+    frame = next((f for f in reversed(run.frames) if f.function is not None and f.function.owner is not None), None)
+    if len(args) == 2 and isinstance(args[0], Class):
+        return Super(args[1], args[0])
+    if frame is None or frame.function is None or frame.function.bound is None or frame.function.owner is None:
+        return UNKNOWN
+    return Super(frame.function.bound, frame.function.owner)
+
+
+# ---------------------------------------------------------------- writing attributes
+
+
+def set_attribute(run: Interpreter, owner: Value, name: str, value: Value, target: ir.Attr) -> None:
+    place = run.place(target.at)
+    if isinstance(owner, Object):
+        member = find(owner.cls, name, run)
+        if member is not None and isinstance(member[0], Wrapped) and member[0].kind == "property":
+            return
+        run.record(events.Attribute(place, run.stack, owner, name, value))
+        if is_module(owner):
+            from .modules import registers
+
+            registers(run, owner, name, value, place)
+        run.state.set(owner.attrs, name, value)
+    elif isinstance(owner, (Tensor, ParameterOf, GradOf)):
+        from .training import set_tensor_attribute
+
+        set_tensor_attribute(run, owner, name, value, place)
+    elif isinstance(owner, Union):
+        for option in owner.options:
+            if isinstance(option, Object):
+                old = option.attrs.get(name, value)
+                run.state.set(option.attrs, name, join(old, value))
+    elif isinstance(owner, ModuleValue):
+        run.state.set(run.module_scope(owner.module).names, name, value)
+    elif isinstance(owner, Class):
+        run.state.set(owner.names, name, value)
+    elif isinstance(owner, Super):
+        set_attribute(run, owner.instance, name, value, target)
+
+
+def augment(run: Interpreter, s: ir.AugAssign) -> None:
+    """`target op= value`: in place for tensors and lists, a new binding for the rest."""
+    from .tensors import binary, inplace_binary
+
+    old = run.eval(s.target)
+    value = run.eval(s.value)
+    place = run.place(s.at)
+    if isinstance(old, Sequence) and s.op == "+":
+        extend(run, old, value)
+        return
+    if isinstance(old, Tensor) and not old.opaque:
+        new = inplace_binary(run, s.op, old, value, s)
+    elif isinstance(old, ParameterOf):
+        new = inplace_binary(run, s.op, old, value, s)
+    else:
+        new = binary(run, s.op, old, value, ir.Bin(s.at, s.op, s.target, s.value))
+    if isinstance(s.target, ir.Name):
+        run.bind(s.target.id, new)
+        if run.watch is not None:
+            run.observe(s.target, new)
+    elif isinstance(s.target, ir.Attr):
+        owner = run.eval(s.target.value)
+        if isinstance(owner, Object):
+            run.state.set(owner.attrs, s.target.name, new)
+            run.record(events.Attribute(place, run.stack, owner, s.target.name, new))
+    elif isinstance(s.target, ir.Sub):
+        owner = run.eval(s.target.value)
+        if isinstance(owner, (Mapping, Sequence)):
+            set_item(run, owner, run.eval(s.target.index), new, s.target)
+
+
+def extend(run: Interpreter, target: Sequence, value: Value) -> None:
+    """`target += value`, `target.extend(value)`"""
+    from .python import iterate
+
+    found = iterate(run, value, None)
+    items = target.cells.get("items")
+    if isinstance(items, tuple) and found.items is not None and not run.frame.loops:
+        run.state.set(target.cells, "items", items + tuple(found.items))
+        return
+    loosen(run, target, found.each)
+
+
+def loosen(run: Interpreter, target: Sequence, value: Value) -> None:
+    """Add a value to a sequence whose length is not known (any more)."""
+    items = target.cells.get("items")
+    if isinstance(items, tuple):
+        each = join_all([*items, value]) if items else value
+    else:
+        old = target.cells.get("each")
+        each = join(old, value) if old is not None else value
+    run.state.set(target.cells, "each", each)
+    run.state.set(target.cells, "items", None)
+
+
+# ---------------------------------------------------------------- items
+
+
+def get_item(run: Interpreter, value: Value, index: Value, e: ir.Sub) -> Value:
+    if isinstance(value, Sequence):
+        items = value.cells.get("items")
+        if isinstance(index, Const) and isinstance(index.value, int) and isinstance(items, tuple):
+            if -len(items) <= index.value < len(items):
+                return items[index.value]
+            return UNKNOWN
+        if isinstance(index, Sequence) and index.kind == "slice":
+            return slice_of(value, index)
+        return element(value)  # type: ignore[return-value]
+    if isinstance(value, Mapping):
+        if isinstance(index, Const):
+            try:
+                found = value.cells.get(("key", index.value))
+            except TypeError:
+                found = None
+            if isinstance(found, Value):
+                return found
+            rest = value.cells.get("rest")
+            return rest if isinstance(rest, Value) else UNKNOWN
+        options = [v for v in value.cells.values() if isinstance(v, Value)]
+        return join_all(options) if options else UNKNOWN  # type: ignore[return-value]
+    if isinstance(value, (Tensor, ParameterOf)):
+        from .tensors import index_tensor
+
+        return index_tensor(run, value, index, e)
+    if isinstance(value, Object):
+        from .modules import module_item
+
+        found_item = module_item(run, value, index)
+        if found_item is not None:
+            return found_item
+        member = find(value.cls, "__getitem__", run)
+        if member is not None and isinstance(member[0], Function):
+            from .calls import call
+            from .interp import Args
+
+            return call(run, bound(member[0], value), Args([index], {}), e)
+        return UNKNOWN
+    if isinstance(value, Union):
+        return join_all([get_item(run, o, index, e) for o in value.options])  # type: ignore[return-value]
+    if isinstance(value, (Number, Const, Text)):
+        return Text() if isinstance(value, Text) else UNKNOWN
+    if isinstance(value, Array):
+        return value
+    if isinstance(value, Range):
+        return value.each
+    if isinstance(value, External):
+        return value  # `list[int]`, `Optional[Tensor]`
+    if isinstance(value, Unknown):
+        return value
+    return FOREIGN if isinstance(value, Context) else UNKNOWN
+
+
+def slice_of(value: Sequence, index: Sequence) -> Value:
+    items, parts = value.cells.get("items"), index.cells.get("items")
+    if isinstance(items, tuple) and isinstance(parts, tuple) and all(isinstance(p, Const) for p in parts):
+        try:
+            chosen = items[slice(*(p.value for p in parts))]  # type: ignore[attr-defined]
+        except (TypeError, ValueError):
+            return UNKNOWN
+        return Sequence(value.kind, {"items": chosen}, value.place)
+    return Sequence(value.kind, {"items": None, "each": element(value)}, value.place)
+
+
+def set_item(run: Interpreter, owner: Value, index: Value, value: Value, target: ir.Sub) -> None:
+    if isinstance(owner, Mapping):
+        if isinstance(index, Const) and isinstance(index.value, (str, int, bool, float, type(None))):
+            run.state.set(owner.cells, ("key", index.value), value)
+        else:
+            old = owner.cells.get("rest")
+            run.state.set(owner.cells, "rest", value if old is None else join(old, value))
+            run.notes.setdefault("dict-rest", []).append((owner, value, run.place(target.at)))  # type: ignore[attr-defined]
+    elif isinstance(owner, Sequence):
+        items = owner.cells.get("items")
+        if isinstance(index, Const) and isinstance(index.value, int) and isinstance(items, tuple):
+            if -len(items) <= index.value < len(items):
+                changed = list(items)
+                changed[index.value] = value
+                run.state.set(owner.cells, "items", tuple(changed))
+                return
+        loosen(run, owner, value)
+    elif isinstance(owner, (Tensor, ParameterOf)):
+        from .tensors import write_into
+
+        write_into(run, owner, value, target)
+    elif isinstance(owner, Object):
+        from .modules import set_module_item
+
+        set_module_item(run, owner, index, value, run.place(target.at))
+
+
+__all__ = ["NONE", "bound", "find", "get_attribute", "get_item", "is_module", "make_class", "set_attribute", "set_item"]

@@ -1,0 +1,75 @@
+"""A function that nothing at the top level reaches, judged on its own: its arguments are not known."""
+
+from __future__ import annotations
+
+import re
+
+from ..facts import DEFAULT_MODE, UNKNOWN, Class, Function, Object, Scope, Value, Wrapped
+from ..project import Module
+from ..units import Unit
+from .calls import call, instantiate
+from .interp import Args, Frame, Interpreter
+from .objects import bound, find, is_module
+
+_STORES = re.compile(r"\bself\.(\w+)(?:\s*:[^=\n]+)?\s*(?:[-+*/]?=)(?!=)")
+
+
+def call_alone(run: Interpreter, module: Module, scope: Scope, unit: Unit, owner: Unit | None) -> None:
+    """Call the function of `unit` (a method, if `owner` is the class's unit) with unknown arguments, and undo it."""
+    state = run.state
+    run.frames.append(Frame(scope, module, None, 0, mark=state.mark()))
+    try:
+        state.mode = DEFAULT_MODE
+        target: Value | None = run.force(scope.names, unit.name if owner is None else owner.name)
+        if owner is not None:
+            target = method_alone(run, target, unit.name) if isinstance(target, Class) else None
+        if isinstance(target, Wrapped) and isinstance(target.function, Function):
+            target = target.function
+        if isinstance(target, Function):
+            mark = state.mark()
+            try:
+                call(run, target, Args([], {}, spread=True), None)
+            finally:
+                state.undo(mark)
+    finally:
+        run.frames.pop()
+
+
+def method_alone(run: Interpreter, cls: Class, name: str) -> Value | None:
+    """The method bound to an instance of its class as `__init__` leaves it, as far as other methods leave it alone."""
+    instance = instance_alone(run, cls)
+    member = find(cls, name, run)
+    if member is None or instance is None or name == "__init__":
+        return None  # making the instance has run `__init__`
+    return bound(member[0], instance) if isinstance(member[0], Function) else member[0]
+
+
+def instance_alone(run: Interpreter, cls: Class) -> Object | None:
+    key = ("alone", id(cls))
+    known = run.notes.get(key)
+    if isinstance(known, Object):
+        return known
+    instance = instantiate(run, cls, Args([], {}, spread=True), None)
+    if not isinstance(instance, Object):
+        return None
+    instance.cells["standalone"] = True
+    for attribute in stored_elsewhere(cls):
+        value = instance.attrs.get(attribute)
+        if value is not None and not is_module(value):  # type: ignore[arg-type]
+            instance.attrs[attribute] = UNKNOWN
+    run.notes[key] = instance
+    return instance
+
+
+def stored_elsewhere(cls: Class) -> set[str]:
+    """Attributes that methods other than `__init__` assign: their value is not the one `__init__` gave."""
+    names: set[str] = set()
+    for base in cls.mro:
+        if not isinstance(base, Class):
+            continue
+        for unit in base.module.units:
+            if unit.kind == "class" and unit.name == base.name:
+                for child in unit.children:
+                    if child.name != "__init__":
+                        names.update(_STORES.findall(child.text))
+    return names

@@ -1,0 +1,730 @@
+"""What operations do to tensors: the abstract autograd graph, built from the facts that were learned from torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from .. import ir, torchlib
+from ..facts import (
+    ANY_DTYPE,
+    ANY_RANK,
+    FLOAT,
+    INFERENCE,
+    INT,
+    MANY,
+    MAYBE,
+    OFF,
+    SCALAR,
+    UNKNOWN,
+    Array,
+    Const,
+    Cut,
+    External,
+    GradOf,
+    Leaf,
+    Mapping,
+    Method,
+    Node,
+    Number,
+    Object,
+    ParameterOf,
+    Parameters,
+    Range,
+    Sequence,
+    Storage,
+    Tensor,
+    Text,
+    Union,
+    Unknown,
+    Value,
+    element,
+)
+from ..findings import Place
+from . import events
+from .interp import Args, Interpreter
+
+BINARY = {
+    "+": "torch.add", "-": "torch.sub", "*": "torch.mul", "/": "torch.div", "//": "torch.floor_divide", "%": "torch.remainder",
+    "**": "torch.pow", "@": "torch.matmul", "&": "torch.bitwise_and", "|": "torch.bitwise_or", "^": "torch.bitwise_xor",
+    "<<": "torch.bitwise_left_shift", ">>": "torch.bitwise_right_shift",
+}  # fmt: skip
+
+INT_DTYPES = frozenset(
+    f"torch.{n}" for n in "int8 int16 int32 int64 uint8 short int long bool uint16 uint32 uint64 LongTensor IntTensor".split()
+)
+FLOAT_DTYPES = frozenset(f"torch.{n}" for n in "float float16 float32 float64 half double bfloat16".split())
+
+
+@dataclass
+class Inputs:
+    """The tensors among an operation's inputs."""
+
+    nodes: list[Node] = field(default_factory=list)
+    sure: bool = False  # at least one input surely requires grad
+    cuts: list[Cut] = field(default_factory=list)
+    unknown: bool = False  # an input is not known: it may require grad
+    tensors: list[Tensor] = field(default_factory=list)
+    numbers: bool = False
+    inference: bool = False
+
+    def add(self, run: Interpreter, value: object) -> None:
+        for tensor in flatten(value):
+            if isinstance(tensor, Unknown):
+                self.unknown = True
+            elif isinstance(tensor, Tensor):
+                self.tensors.append(tensor)
+                self.inference = self.inference or tensor.inference
+                node, sure = graph_of(tensor)
+                if node is not None:
+                    self.nodes.append(node)
+                    self.sure = self.sure or sure
+                elif not sure:
+                    self.unknown = True
+                self.cuts.extend(tensor.cuts)
+            elif isinstance(tensor, (Number, Array)):
+                self.numbers = True
+                if tensor.cut is not None:
+                    self.cuts.append(tensor.cut)
+
+
+def graph_of(tensor: Tensor) -> tuple[Node | None, bool]:
+    """The graph that a new operation on the tensor would continue, and whether that is sure."""
+    if tensor.leaf is not None:
+        flag = tensor.leaf.cells.get("requires_grad")
+        if flag is False:
+            return None, tensor.certain
+        return tensor.leaf.node, flag is True and tensor.certain
+    return tensor.node, tensor.certain
+
+
+def flatten(value: object, depth: int = 3) -> Iterator[Value]:
+    """The tensors, numbers and unknowns in a value."""
+    if isinstance(value, (Tensor, Number, Array)):
+        yield value
+    elif isinstance(value, ParameterOf):
+        yield as_tensor(value)
+    elif isinstance(value, Parameters):
+        yield as_tensor(ParameterOf(value.leaves))
+    elif isinstance(value, Unknown):
+        yield value
+    elif isinstance(value, Sequence) and depth:
+        items = value.cells.get("items")
+        for item in items if isinstance(items, tuple) else (element(value),):
+            yield from flatten(item, depth - 1)
+    elif isinstance(value, Mapping) and depth:
+        if not value.complete:
+            yield UNKNOWN
+        for item in value.cells.values():
+            yield from flatten(item, depth - 1)
+    elif isinstance(value, (Range,)) and depth:
+        yield from flatten(value.each, depth - 1)
+    elif isinstance(value, Union):
+        if any(isinstance(o, (Tensor, Unknown, Object)) for o in value.options):
+            yield UNKNOWN
+    elif isinstance(value, Object):
+        if not isinstance(value.cls, External) or not value.cls.name.startswith("torch."):
+            yield UNKNOWN
+
+
+def as_tensor(value: ParameterOf) -> Tensor:
+    if len(value.leaves) == 1 and value.leaves[0].kind != "weights":
+        leaf = value.leaves[0]
+        return Tensor(leaf=leaf, node=leaf.node, dtype=FLOAT, storage=leaf.storage)
+    live = [leaf for leaf in value.leaves if leaf.cells.get("requires_grad") is not False]
+    if not live:
+        return Tensor(dtype=FLOAT, certain=bool(value.leaves))
+    nodes = tuple(leaf.node for leaf in live if leaf.node is not None)
+    sure = value.all_of and all(leaf.cells.get("requires_grad") is True for leaf in live)
+    return Tensor(node=Node("parameters", None, nodes, phi=not value.all_of), certain=sure, dtype=FLOAT)
+
+
+# ---------------------------------------------------------------- one operation
+
+
+def operate(
+    run: Interpreter,
+    name: str,
+    inputs: list[Value],
+    e: ir.Expr | ir.Stmt | None,
+    args: Args | None = None,
+    shown: str = "",
+    shift: int = 0,
+) -> Value:
+    """Apply the torch operation `name` to its inputs (`self` first); `args` are those of the call as written.
+
+    `shift` is 1 for a method call, where the positions of `args` do not count `self`.
+    """
+    op = torchlib.op(name)
+    if op is None:
+        return UNKNOWN
+    place = run.place(e.at) if e is not None else None
+    shown = shown or name.rpartition(".")[2]
+    found = Inputs()
+    lost: list[Cut] = []
+    for index, value in enumerate(inputs):
+        flow = op.inputs.get(str(index))
+        if flow in ("none", "zero") and op.grad in ("flows", "partial"):
+            part = Inputs()
+            part.add(run, value)
+            if part.nodes and part.sure and place is not None:
+                kind = "op" if flow == "none" else "zero"
+                lost.append(Cut(f"{shown}(...)", kind, place, tuple(part.nodes), stack=run.stack))
+            found.cuts.extend(part.cuts)
+            found.tensors.extend(part.tensors)
+            found.unknown = found.unknown or part.unknown and flow == "zero"
+            continue
+        found.add(run, value)
+    if args is not None:
+        for key, value in args.keywords.items():
+            if key not in ("dtype", "device", "dim", "out"):
+                found.add(run, value)
+    found.cuts.extend(lost)
+    rank = rank_of(run, op, found, args, shift)
+    if op.grad == "meta":
+        return meta(run, name, inputs)
+    if op.grad in ("like", "factory", "int_only"):
+        dtype = op.outputs[0].dtype if op.outputs else ""
+        return Tensor(rank=rank, dtype=INT if dtype in ("int", "bool") else ANY_DTYPE, storage=Storage(), made=place)
+    if op.grad == "cut_value":
+        return value_of(run, op, found, shown, place)
+    if op.grad == "raises":
+        return Array(cut_of(run, found, f".{shown}()", "numpy", place)) if "numpy" in name else UNKNOWN
+    outputs = op.outputs
+    if op.outputs_dim and args is not None and dim_given(op, args):
+        outputs = op.outputs_dim
+    if op.grad in ("depends", "untested") or not outputs:
+        return one_output(run, op, "flows", found, shown, place, rank, inputs, sure=False)
+    results = [
+        one_output(run, op, output.grad if op.grad != "cut_dtype" else "none", found, shown, place, rank, inputs, True, output.dtype)
+        for output in outputs
+        if output.kind.startswith("tensor")
+    ]
+    if not results:
+        return UNKNOWN
+    if op.varies:
+        return Sequence("tuple", {"items": None, "each": results[0]}, place)
+    if len(outputs) > 1:
+        return Sequence("tuple", {"items": tuple(results)}, place)
+    return results[0]
+
+
+def one_output(
+    run: Interpreter,
+    op: torchlib.Op,
+    grad: str,
+    found: Inputs,
+    shown: str,
+    place: Place | None,
+    rank: str,
+    inputs: list[Value],
+    sure: bool,
+    dtype: str = "float",
+) -> Tensor:
+    kind = INT if dtype in ("int", "bool") else FLOAT if dtype == "float" else ANY_DTYPE
+    storage = Storage()
+    if op.alias == "always" and inputs and isinstance(inputs[0], Tensor) and inputs[0].storage is not None:
+        storage = inputs[0].storage
+    if grad == "none":
+        cuts = list(found.cuts)
+        if found.nodes and place is not None:
+            cuts.append(lost_here(run, Cut(shown, "op", place, tuple(found.nodes), stack=run.stack)))
+        return Tensor(None, tuple(dict.fromkeys(cuts)), True, rank, kind, storage=storage, made=place)
+    return recorded(
+        run, shown, found, place, rank, kind, storage,
+        zero=grad == "zero", error=op.error if grad == "error" else "", sure=sure,
+        saves={"always": True, "never": False}.get(op.frees), view=op.alias == "always" or op.alias == "sometimes",
+        saved=saved_by(run, op, inputs, storage), op=op.name,
+    )  # fmt: skip
+
+
+def recorded(
+    run: Interpreter,
+    shown: str,
+    found: Inputs,
+    place: Place | None,
+    rank: str = ANY_RANK,
+    dtype: str = FLOAT,
+    storage: Storage | None = None,
+    zero: bool = False,
+    error: str = "",
+    sure: bool = True,
+    saves: bool | None = None,
+    view: bool = False,
+    saved: tuple[tuple[Storage, int], ...] = (),
+    op: str = "",
+) -> Tensor:
+    """The result of a differentiable operation under the present grad mode."""
+    mode = run.state.mode
+    cuts = tuple(dict.fromkeys(found.cuts))
+    storage = storage or Storage()
+    inference = mode.kind == INFERENCE
+    if not found.nodes:
+        if mode.kind in (OFF, INFERENCE) and not view:
+            # Whatever the inputs were, nothing is recorded here.
+            if found.unknown and mode.place is not None and place is not None:
+                cuts = (*cuts, Cut(mode.how, "mode" if not inference else "inference", place, (), mode, run.stack))
+            return Tensor(None, cuts, True, rank, dtype, storage=storage, made=place, inference=inference)
+        return Tensor(None, cuts, not found.unknown, rank, dtype, storage=storage, made=place, inference=inference)
+    if mode.kind in (OFF, INFERENCE):
+        if view:  # a view made now lies about `requires_grad` (claim M27)
+            return Tensor(None, cuts, False, rank, dtype, storage=storage, made=place, inference=inference)
+        if place is not None and found.sure:
+            cut = Cut(mode.how, "mode" if not inference else "inference", place, tuple(found.nodes), mode, run.stack)
+            cuts = (*cuts, lost_here(run, cut))
+        return Tensor(None, cuts, True, rank, dtype, storage=storage, made=place, inference=inference)
+    node = Node(
+        shown, place, tuple(dict.fromkeys(found.nodes)), cuts, saves=saves, zero=zero, error=error,
+        opaque=found.unknown, stack=run.stack, saved=saved,
+    )  # fmt: skip
+    certain = sure and found.sure and mode.kind != MAYBE
+    return Tensor(node, cuts, certain, rank, dtype, storage=storage, made=place, tag=op)
+
+
+def saved_by(run: Interpreter, op: torchlib.Op, inputs: list[Value], out: Storage) -> tuple[tuple[Storage, int], ...]:
+    """What the operation keeps for backward, with the version that it has now."""
+    saved: list[tuple[Storage, int]] = []
+    for argument, kept in op.saves.items():
+        if not argument.isdigit() or int(argument) >= len(inputs):
+            continue
+        value = inputs[int(argument)]
+        if isinstance(value, ParameterOf):
+            value = as_tensor(value)
+        if not isinstance(value, Tensor) or not graph_of(value)[1] or graph_of(value)[0] is None:
+            continue
+        for what in kept:
+            if what == "out":
+                saved.append((out, 0))
+            elif what.isdigit() and int(what) < len(inputs):
+                other = inputs[int(what)]
+                if isinstance(other, ParameterOf):
+                    other = as_tensor(other)
+                if isinstance(other, Tensor) and other.storage is not None:
+                    saved.append((other.storage, version(other.storage)))
+    return tuple(saved)
+
+
+def version(storage: Storage) -> int:
+    return len(storage.cells.get("writes", ()))  # type: ignore[arg-type]
+
+
+def lost_here(run: Interpreter, cut: Cut) -> Cut:
+    run.record(events.Lost(cut.place, run.stack, cut))
+    return cut
+
+
+def cut_of(run: Interpreter, found: Inputs, how: str, kind: str, place: Place | None) -> Cut | None:
+    """The cut that taking a value out of these inputs makes; an earlier one if the graph was lost before."""
+    if found.nodes and place is not None and found.sure:
+        return lost_here(run, Cut(how, kind, place, tuple(found.nodes), stack=run.stack))
+    return found.cuts[-1] if found.cuts else None
+
+
+def value_of(run: Interpreter, op: torchlib.Op, found: Inputs, shown: str, place: Place | None) -> Value:
+    kind = op.outputs[0].kind if op.outputs else ""
+    if "ndarray" in kind or shown in ("numpy", "__array__"):
+        return Array(cut_of(run, found, ".numpy()", "numpy", place))
+    number = Number(cut_of(run, found, f".{shown}()", "number", place), place, f".{shown}()")
+    if shown == "tolist":
+        if found.tensors and found.tensors[0].rank == SCALAR:
+            return number
+        return Sequence("list", {"items": None, "each": number}, place)
+    return number
+
+
+def rank_of(run: Interpreter, op: torchlib.Op, found: Inputs, args: Args | None, shift: int) -> str:
+    if op.shape == "scalar":
+        if op.reduction is not None and args is not None:
+            value = args.get(op.reduction, "reduction", Const("mean"))
+            if isinstance(value, Const):
+                return MANY if value.value == "none" else SCALAR
+            return ANY_RANK
+        return SCALAR
+    if op.shape == "reduce":
+        tensors = len(found.tensors)
+        if args is not None and dim_given(op, args):
+            return ANY_RANK
+        if op.name.rpartition(".")[2] in ("max", "min") and (tensors > 1 or found.unknown):
+            return ANY_RANK
+        return SCALAR
+    if op.shape == "elementwise":
+        ranks = {t.rank for t in found.tensors}
+        if MANY in ranks:
+            return MANY
+        return SCALAR if ranks == {SCALAR} and not found.unknown else ANY_RANK
+    if op.alias == "always" and op.name.rpartition(".")[2] in ("view", "reshape", "t", "transpose", "permute", "unsqueeze", "flatten"):
+        return MANY if any(t.rank == MANY for t in found.tensors) else ANY_RANK
+    return ANY_RANK
+
+
+def dim_given(op: torchlib.Op, args: Args) -> bool:
+    if args.spread:
+        return True
+    return any(name in args.keywords or 0 <= index < len(args.positional) for name, index in op.dim.items())
+
+
+def meta(run: Interpreter, name: str, inputs: list[Value]) -> Value:
+    short = name.rpartition(".")[2]
+    if short in ("shape", "size", "stride"):
+        return Range(Number()) if short != "stride" else UNKNOWN
+    if short in ("dim", "ndim", "numel", "nelement", "element_size", "get_device", "itemsize", "nbytes", "__len__"):
+        return Number()
+    if short == "requires_grad" and inputs and isinstance(inputs[0], Tensor):
+        node, sure = graph_of(inputs[0])
+        return Const(node is not None) if sure else UNKNOWN
+    return UNKNOWN
+
+
+# ---------------------------------------------------------------- operators
+
+
+def binary(run: Interpreter, op: str, left: Value, right: Value, e: ir.Bin) -> Value:
+    if isinstance(left, (Tensor, ParameterOf)) or isinstance(right, (Tensor, ParameterOf)):
+        if isinstance(left, Tensor) and left.opaque and not isinstance(right, Unknown):
+            right_node = graph_of(right)[0] if isinstance(right, Tensor) else None
+            if right_node is None and not isinstance(right, ParameterOf):
+                return left if not (isinstance(right, Tensor) and right.cuts) else replace(left, cuts=right.cuts)
+        return operate(run, BINARY[op], [left, right], e, shown=op)
+    if isinstance(left, GradOf) or isinstance(right, GradOf):
+        return Tensor(dtype=FLOAT)
+    if isinstance(left, Const) and isinstance(right, Const):
+        return fold(op, left.value, right.value)
+    if isinstance(left, (Number, Const)) and isinstance(right, (Number, Const)):
+        if any(isinstance(v, Const) and isinstance(v.value, str) for v in (left, right)):
+            return Text()
+        kept = next((v for v in (left, right) if isinstance(v, Number) and v.source is not None), None)
+        return Number(kept.cut, kept.source, kept.how) if kept is not None else Number()
+    if isinstance(left, Sequence) and isinstance(right, Sequence) and op == "+":
+        a, b = left.cells.get("items"), right.cells.get("items")
+        if isinstance(a, tuple) and isinstance(b, tuple):
+            return Sequence(left.kind, {"items": a + b}, run.place(e.at))
+        from ..facts import join
+
+        return Sequence(left.kind, {"items": None, "each": join(element(left), element(right))}, run.place(e.at))
+    if isinstance(left, Sequence) and op == "*":
+        items = left.cells.get("items")
+        if isinstance(items, tuple) and isinstance(right, Const) and isinstance(right.value, int) and right.value * len(items) <= 8:
+            return Sequence(left.kind, {"items": items * right.value}, run.place(e.at))
+        return Sequence(left.kind, {"items": None, "each": element(left)}, run.place(e.at))
+    if isinstance(left, Parameters) or isinstance(right, Parameters):
+        return UNKNOWN
+    if isinstance(left, Text) or isinstance(right, Text) or (isinstance(left, Const) and isinstance(left.value, str)):
+        return Text()
+    if isinstance(left, Array) or isinstance(right, Array):
+        cut = next((v.cut for v in (left, right) if isinstance(v, (Array, Number)) and v.cut is not None), None)
+        return Array(cut) if not isinstance(left, Unknown) and not isinstance(right, Unknown) else UNKNOWN
+    if isinstance(left, Object) or isinstance(right, Object):
+        return operator_method(run, op, left, right, e)
+    return UNKNOWN
+
+
+DUNDER = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow", "@": "matmul",
+          "&": "and", "|": "or", "^": "xor"}  # fmt: skip
+
+
+def operator_method(run: Interpreter, op: str, left: Value, right: Value, e: ir.Bin) -> Value:
+    from ..facts import Function
+    from .calls import call
+    from .objects import bound, find
+
+    if isinstance(left, Object) and op in DUNDER:
+        member = find(left.cls, f"__{DUNDER[op]}__", run)
+        if member is not None and isinstance(member[0], Function):
+            return call(run, bound(member[0], left), Args([right], {}), None)
+    return UNKNOWN
+
+
+def fold(op: str, a: object, b: object) -> Value:
+    """Arithmetic on constants, where it is small and harmless."""
+    if isinstance(a, (int, float)) and isinstance(b, (int, float)):
+        try:
+            if op == "+":
+                return Const(a + b)
+            if op == "-":
+                return Const(a - b)
+            if op == "*" and abs(a) < 1e9 and abs(b) < 1e9:
+                return Const(a * b)
+            if op == "/":
+                return Const(a / b)
+            if op == "//":
+                return Const(a // b)
+            if op == "%":
+                return Const(a % b)
+            if op == "**" and abs(a) < 1e3 and abs(b) < 16:
+                return Const(a**b)
+        except (ZeroDivisionError, OverflowError, ValueError):
+            pass
+        return Number()
+    if isinstance(a, str) and isinstance(b, str) and op == "+" and len(a) + len(b) < 200:
+        return Const(a + b)
+    return Text() if isinstance(a, str) else UNKNOWN
+
+
+def unary(run: Interpreter, op: str, value: Value, e: ir.Unary) -> Value:
+    if isinstance(value, (Tensor, ParameterOf)):
+        return operate(run, "torch.neg" if op == "-" else "torch.bitwise_not" if op == "~" else "torch.positive", [value], e, shown=op)
+    if isinstance(value, Const) and isinstance(value.value, (int, float)) and op == "-":
+        return Const(-value.value)
+    if isinstance(value, Number):
+        return value
+    if isinstance(value, GradOf):
+        return Tensor(dtype=FLOAT)
+    return UNKNOWN
+
+
+def inplace_binary(run: Interpreter, op: str, old: Value, value: Value, s: ir.AugAssign) -> Value:
+    result = binary(run, op, old, value, ir.Bin(s.at, op, s.target, s.value))
+    target = as_tensor(old) if isinstance(old, ParameterOf) else old
+    assert isinstance(target, Tensor)
+    return written(run, target, result, run.place(s.at), f"{op}=", keep=isinstance(old, ParameterOf), old=old)
+
+
+def written(
+    run: Interpreter, target: Tensor, result: Value, place: Place, how: str, keep: bool = False, old: Value | None = None
+) -> Value:
+    """What a tensor is after it was written in place with the graph of `result`."""
+    run.record(events.InPlace(place, run.stack, target, how, run.state.mode))
+    if target.storage is not None:
+        bump(run, target.storage, place)
+    leaves = (target.leaf,) if target.leaf is not None else ()
+    if leaves and run.state.mode.kind in (OFF, INFERENCE):
+        return target
+    if keep:
+        return old if old is not None else target
+    if isinstance(result, Tensor):
+        if run.state.mode.kind in (OFF, INFERENCE) and target.node is not None:
+            return target  # writing under no_grad leaves the graph of the target as it was
+        return replace(result, storage=target.storage, rank=target.rank if target.rank != ANY_RANK else result.rank)
+    return target if not isinstance(result, Unknown) else Tensor(certain=False, storage=target.storage)
+
+
+def bump(run: Interpreter, storage: Storage, place: Place) -> None:
+    writes = storage.cells.get("writes", ())
+    run.state.set(storage.cells, "writes", (*writes, place)[-64:])  # type: ignore[misc]
+
+
+# ---------------------------------------------------------------- items
+
+
+def index_tensor(run: Interpreter, value: Value, index: Value, e: ir.Sub) -> Value:
+    if isinstance(value, ParameterOf):
+        value = as_tensor(value)
+    assert isinstance(value, Tensor)
+    if value.opaque:
+        return value
+    found = Inputs()
+    found.add(run, value)
+    inside = Inputs()
+    inside.add(run, index)
+    if inside.nodes and inside.sure:
+        found.cuts.append(Cut("used as an index", "op", run.place(e.at), tuple(inside.nodes), stack=run.stack))
+    place = run.place(e.at)
+    result = recorded(run, "[...]", found, place, storage=value.storage, dtype=value.dtype, saves=False, view=True)
+    return result
+
+
+def element_of(run: Interpreter, value: Tensor) -> Value:
+    """What iterating over a tensor gives."""
+    if value.opaque:
+        return value
+    found = Inputs()
+    found.add(run, value)
+    return recorded(run, "unbind", found, value.made, dtype=value.dtype, saves=False, view=True)
+
+
+def write_into(run: Interpreter, owner: Value, value: Value, target: ir.Sub) -> None:
+    """`owner[index] = value`"""
+    tensor = as_tensor(owner) if isinstance(owner, ParameterOf) else owner
+    assert isinstance(tensor, Tensor)
+    if tensor.opaque:
+        return
+    found = Inputs()
+    found.add(run, tensor)
+    found.add(run, value)
+    place = run.place(target.at)
+    result = recorded(run, "[...] =", found, place, tensor.rank, tensor.dtype, saves=False)
+    after = written(run, tensor, result, place, "[...] =")
+    if isinstance(after, Tensor):
+        rebind(run, target.value, after, tensor)
+
+
+def rebind(run: Interpreter, target: ir.Expr, value: Value, old: Value) -> None:
+    """A tensor was changed in place: the name through which it was reached now stands for the new knowledge."""
+    if isinstance(target, ir.Name):
+        run.bind(target.id, value)
+    elif isinstance(target, ir.Attr):
+        owner = run.eval(target.value)
+        if isinstance(owner, Object) and owner.attrs.get(target.name) is old:
+            run.state.set(owner.attrs, target.name, value)
+
+
+# ---------------------------------------------------------------- attributes
+
+
+def tensor_attribute(run: Interpreter, value: Tensor, name: str, e: ir.Attr) -> Value:
+    place = run.place(e.at)
+    if name == "data":
+        if value.leaf is not None:
+            return Tensor(dtype=FLOAT, tag="data-of-leaf", storage=value.storage)
+        found = Inputs()
+        found.add(run, value)
+        cuts = list(value.cuts)
+        if found.nodes and value.certain:
+            cuts.append(lost_here(run, Cut(".data", "data", place, tuple(found.nodes), stack=run.stack)))
+        return Tensor(None, tuple(cuts), True, value.rank, value.dtype, opaque=value.opaque, storage=value.storage, made=place)
+    if name == "grad":
+        return GradOf((value.leaf,) if value.leaf is not None else (), value)
+    if name == "requires_grad":
+        node, sure = graph_of(value)
+        return Const(node is not None) if sure and not value.opaque else UNKNOWN
+    if name in ("grad_fn", "is_leaf", "device", "dtype", "layout", "is_cuda"):
+        return UNKNOWN
+    if name in ("shape",):
+        return Range(Number())
+    op = torchlib.method(name)
+    if op is None:
+        return value if value.opaque else Unknown()
+    if not op.attribute:
+        return Method(value, name, place)
+    if value.opaque:
+        return value if op.grad in ("flows", "partial") else UNKNOWN
+    return operate(run, f"torch.Tensor.{name}", [value], e)
+
+
+def number_of(run: Interpreter, value: Value, how: str, place: Place | None) -> Number:
+    """A Python number taken out of a tensor."""
+    found = Inputs()
+    found.add(run, value)
+    return Number(cut_of(run, found, how, "number", place), place, how)
+
+
+# ---------------------------------------------------------------- methods
+
+CAST_INT = frozenset({"long", "int", "short", "char", "byte", "bool"})
+SAME = frozenset({"to", "cuda", "cpu", "float", "double", "half", "bfloat16", "type", "contiguous", "type_as"})
+
+
+def call_method(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Call | None) -> Value:
+    """`tensor.name(...)`"""
+    from . import training
+
+    tensor = as_tensor(owner) if isinstance(owner, ParameterOf) else owner
+    assert isinstance(tensor, Tensor)
+    place = run.place(e.at) if e is not None else None
+    if name == "backward":
+        return training.backward(run, tensor, args, e)
+    if name in ("requires_grad_", "register_hook", "retain_grad", "register_post_accumulate_grad_hook"):
+        return training.tensor_flag(run, owner, name, args, e)
+    if name in ("detach", "detach_"):
+        return detach(run, tensor, name, place, e)
+    if name in SAME:
+        return convert(run, owner, tensor, name, args, place)
+    if name in ("new_tensor",):
+        return rewrap(run, args.positional[0] if args.positional else UNKNOWN, args, place, ".new_tensor()")
+    if name == "__array__":
+        name = "numpy"
+    if name == "numpy":
+        found = Inputs()
+        found.add(run, tensor)
+        return Array(cut_of(run, found, ".numpy()", "numpy", place))
+    if name in ("item", "tolist"):
+        if name == "tolist" and tensor.rank != SCALAR:
+            number = number_of(run, tensor, ".tolist()", place)
+            return Sequence("list", {"items": None, "each": number}, place)
+        return number_of(run, tensor, f".{name}()", place)
+    if name in ("share_memory_", "pin_memory", "record_stream"):
+        return owner
+    op = torchlib.method(name)
+    if op is None:
+        return Tensor(certain=False) if not tensor.opaque else tensor
+    result = operate(run, f"torch.Tensor.{name}", [tensor, *args.positional], e, args, shown=name, shift=1)
+    if op.inplace:
+        if tensor.opaque:
+            return owner
+        after = written(run, tensor, result, place, f".{name}()", isinstance(owner, ParameterOf), owner) if place else result
+        if e is not None and isinstance(e.func, ir.Attr) and isinstance(after, Tensor):
+            rebind(run, e.func.value, after, tensor)
+        if isinstance(owner, Tensor) and owner.tag == "data-of-leaf":
+            return owner
+        return after
+    if tensor.opaque and isinstance(result, Tensor) and not args.positional:
+        return replace(result, opaque=True)
+    return result
+
+
+def detach(run: Interpreter, tensor: Tensor, name: str, place: Place | None, e: ir.Call | None) -> Value:
+    found = Inputs()
+    found.add(run, tensor)
+    cuts = list(tensor.cuts)
+    if found.nodes and place is not None:
+        cuts.append(lost_here(run, Cut(f".{name}()", "detach", place, tuple(found.nodes), stack=run.stack)))
+    elif not tensor.certain and place is not None:
+        cuts.append(Cut(f".{name}()", "detach", place, (), stack=run.stack))
+    result = replace(
+        tensor, node=None, cuts=tuple(dict.fromkeys(cuts)), certain=True, leaf=None, made=place,
+        storage=tensor.storage, inference=tensor.inference,
+    )  # fmt: skip
+    if name == "detach_" and e is not None and isinstance(e.func, ir.Attr):
+        rebind(run, e.func.value, result, tensor)
+    return result
+
+
+def convert(run: Interpreter, owner: Value, tensor: Tensor, name: str, args: Args, place: Place | None) -> Value:
+    """`.to(...)` and its relatives: the graph goes on, unless the dtype is one that can't carry it."""
+    names = [v.name for v in args.all() if isinstance(v, External)]
+    integer = name in CAST_INT or any(n in INT_DTYPES for n in names)
+    if tensor.opaque:
+        return tensor
+    found = Inputs()
+    found.add(run, tensor)
+    if integer:
+        cuts = list(found.cuts)
+        if found.nodes and found.sure and place is not None:
+            cuts.append(lost_here(run, Cut(f".{name}(...)", "op", place, tuple(found.nodes), stack=run.stack)))
+        return Tensor(None, tuple(cuts), True, tensor.rank, INT, storage=Storage(), made=place)
+    casts = name in ("float", "double", "half", "bfloat16", "type") or any(n in FLOAT_DTYPES for n in names)
+    if not casts and isinstance(owner, ParameterOf):
+        return owner
+    if tensor.leaf is not None:
+        # On the device and in the dtype that it has, the very same tensor comes back; elsewhere a new one (facts).
+        tag = "parameter-moved" if tensor.leaf.kind == "parameter" else "leaf-moved"
+        node = Node(f".{name}(...)", place, (tensor.leaf.node,) if tensor.leaf.node else (), saves=False, stack=run.stack)
+        live = run.state.mode.records and tensor.leaf.cells.get("requires_grad") is True
+        return Tensor(node if live else None, (), False, tensor.rank, FLOAT, tag=tag, storage=tensor.storage, made=place)
+    if not found.nodes:
+        return replace(tensor, made=tensor.made)
+    return recorded(run, name, found, place, tensor.rank, tensor.dtype if not casts else FLOAT, tensor.storage, saves=False,
+                    view=True, op=tensor.tag)  # fmt: skip
+
+
+def rewrap(run: Interpreter, value: Value, args: Args, place: Place | None, how: str) -> Value:
+    """`torch.tensor(value)`: a new tensor of the value, without its graph."""
+    found = Inputs()
+    found.add(run, value)
+    cuts = list(found.cuts)
+    if found.nodes and place is not None:
+        cuts.append(lost_here(run, Cut(how, "rewrap", place, tuple(found.nodes), stack=run.stack)))
+    rank = SCALAR if isinstance(value, (Number, Const)) else found.tensors[0].rank if isinstance(value, Tensor) else ANY_RANK
+    dtype = ANY_DTYPE
+    wanted = args.get(None, "dtype", None)
+    if isinstance(wanted, External):
+        dtype = INT if wanted.name in INT_DTYPES else FLOAT
+    elif isinstance(value, Const):
+        dtype = FLOAT if isinstance(value.value, float) else INT
+    made = Tensor(None, tuple(dict.fromkeys(cuts)), True, rank, dtype, storage=Storage(), made=place)
+    return with_flag(run, made, args, place, how)
+
+
+def with_flag(run: Interpreter, tensor: Tensor, args: Args, place: Place | None, how: str) -> Tensor:
+    """A factory's result, a leaf if it was asked for with `requires_grad=True`."""
+    flag = args.keywords.get("requires_grad")
+    if flag is None:
+        return tensor
+    truth = run.truth(flag)
+    if truth is True:
+        leaf = Leaf(how, place, "tensor")
+        leaf.storage = tensor.storage or leaf.storage
+        if tensor.cuts and place is not None:
+            run.record(events.GradFlag(place, run.stack, f"{how} with requires_grad=True", tensor, True, tensor))
+        return replace(tensor, leaf=leaf, node=leaf.node, dtype=FLOAT, storage=leaf.storage)
+    return tensor if truth is False else replace(tensor, certain=False)

@@ -1,0 +1,650 @@
+"""The training step: backward, optimizers, gradients, scalers; an abstract `AccumulateGrad` for every leaf."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from .. import ir, torchlib
+from ..facts import (
+    DATA,
+    FLOAT,
+    INFERENCE,
+    NONE,
+    OFF,
+    UNKNOWN,
+    WALK_LIMIT,
+    Const,
+    Cut,
+    External,
+    Function,
+    GradOf,
+    Leaf,
+    Mapping,
+    Method,
+    Node,
+    Number,
+    Object,
+    ParameterOf,
+    Parameters,
+    Range,
+    Sequence,
+    Tensor,
+    Text,
+    Union,
+    Unknown,
+    Value,
+    element,
+)
+from ..findings import Place
+from . import events
+from .interp import Args, Interpreter
+from .python import iterate
+from .tensors import as_tensor, bump, graph_of, version
+
+
+@dataclass(frozen=True, eq=False)
+class Grad:
+    """What is in `.grad` of a leaf.
+
+    `none` or `zero`: nothing; `fresh`: a gradient that no step has applied; `used`: one that a step has applied;
+    `stale`: a fresh one added to a used one; `?`: not known. `place` is the backward (or the clearing) that made it so;
+    `lost` where a fresh gradient was cleared.
+    """
+
+    state: str = "none"
+    place: Place | None = None
+    lost: Place | None = None
+    scaled: bool | None = False
+
+    def join(self, other: Grad) -> Grad:
+        if self.state == other.state:
+            scaled = self.scaled if self.scaled == other.scaled else None
+            return Grad(self.state, self.place or other.place, self.lost if other.lost else None, scaled)
+        return Grad("?", scaled=None)
+
+
+NO_GRAD = Grad()
+
+
+def grad_of(leaf: Leaf) -> Grad:
+    grad = leaf.cells.get("grad", NO_GRAD)
+    return grad if isinstance(grad, Grad) else Grad("?")
+
+
+# ---------------------------------------------------------------- walking the graph
+
+
+@dataclass
+class Walk:
+    """What a backward from some node meets."""
+
+    sure: list[Leaf]
+    maybe: list[Leaf]
+    nodes: list[Node]  # surely met, in order from the loss
+    cuts: list[Cut]
+    opaque: bool
+    zero: list[Node]
+    errors: list[Node]
+
+
+def walk(start: Node | None, limit: int = WALK_LIMIT) -> Walk:
+    """The graph below a node. Behind a `phi` nothing is sure; behind a `zero` node gradients are exactly zero."""
+    found = Walk([], [], [], [], False, [], [])
+    if start is None:
+        return found
+    seen: dict[int, bool] = {}
+    todo: list[tuple[Node, bool]] = [(start, True)]
+    while todo:
+        node, sure = todo.pop()
+        before = seen.get(id(node))
+        if before is True or before is sure:
+            continue
+        if len(seen) > limit:
+            found.opaque = True
+            break
+        seen[id(node)] = sure
+        found.opaque = found.opaque or node.opaque
+        if node.leaf is not None:
+            (found.sure if sure else found.maybe).append(node.leaf)
+            continue
+        if before is None:
+            found.cuts.extend(node.cuts)
+        if node.zero:
+            found.zero.append(node)
+            continue
+        if sure:
+            found.nodes.append(node)
+            if node.error:
+                found.errors.append(node)
+        inner = sure and not node.phi
+        todo.extend((n, inner) for n in node.inputs)
+    found.maybe = [leaf for leaf in found.maybe if leaf not in found.sure]
+    return found
+
+
+# ---------------------------------------------------------------- backward
+
+
+def backward(
+    run: Interpreter, value: Value, args: Args, e: ir.Call | None, value_place: Place | None = None, grad: bool = False
+) -> Value:
+    """`value.backward(...)`; with `grad`, `torch.autograd.grad(value, inputs)`, which leaves `.grad` alone."""
+    if e is None:
+        return NONE
+    place = run.place(e.at)
+    if value_place is None:
+        inner = e.func.value if isinstance(e.func, ir.Attr) else e.func
+        value_place = run.place(inner.at)
+    shift = 0 if not grad else 1
+    gradient = args.get(0 if not grad else 2, "gradient" if not grad else "grad_outputs", None)
+    given = gradient is not None and not (isinstance(gradient, Const) and gradient.value is None)
+    retain = _flag(run, args.get(1 + 2 * shift, "retain_graph", None))
+    create = _flag(run, args.get(2 + 2 * shift, "create_graph", None))
+    keeps = True if create or retain else None if create is None or retain is None else False
+    tensor = as_tensor(value) if isinstance(value, ParameterOf) else value
+    event = events.Backward(
+        place, run.stack, tensor, value_place, run.state.mode, given, keeps, grad=grad, create=bool(create)
+    )
+    run.record(event)
+    if not isinstance(tensor, Tensor):
+        return NONE
+    event.cuts = tensor.cuts
+    node, sure = graph_of(tensor)
+    event.opaque = not sure
+    if node is None:
+        return NONE
+    found = walk(node)
+    event.cuts = tuple(dict.fromkeys((*found.cuts, *tensor.cuts)))
+    event.opaque = found.opaque or not sure
+    event.reached = tuple(leaf for leaf in (*found.sure, *found.maybe) if leaf.cells.get("requires_grad") is not False)
+    if found.errors:
+        first = found.errors[0]
+        run.record(events.Raised(place, run.stack, "no-derivative", first.error, ((first.place, first.op),) if first.place else ()))
+    freed: dict[Node, Place] = run.notes.setdefault("freed", {})  # type: ignore[assignment]
+    event.freed = tuple((n, freed[n]) for n in found.nodes if n.saves and isinstance(freed.get(n), Place)) if sure else ()
+    event.changed = _changed(found) if sure and not event.freed else ()
+    if keeps is False:
+        for n in found.nodes:
+            run.state.set(freed, n, place)  # type: ignore[arg-type]
+    elif keeps is None:
+        for n in found.nodes:
+            run.state.set(freed, n, None)  # type: ignore[arg-type]
+    if grad:
+        return NONE
+    inputs = args.get(3, "inputs", None)
+    if inputs is not None:
+        return NONE
+    scaled = tensor.tag == "scaled"
+    stale = []
+    for leaf in found.sure:
+        if leaf.cells.get("requires_grad") is not True:
+            continue
+        old = grad_of(leaf)
+        if not sure:
+            run.state.set(leaf.cells, "grad", Grad("?"))
+        elif old.state in ("none", "fresh"):
+            run.state.set(leaf.cells, "grad", Grad("fresh", place, scaled=scaled))
+        elif old.state in ("used", "stale"):
+            if old.place is not None:
+                stale.append((leaf, old.place))
+            run.state.set(leaf.cells, "grad", Grad("stale", place, scaled=scaled))
+    for leaf in found.maybe:
+        run.state.set(leaf.cells, "grad", Grad("?"))
+    event.stale = tuple(stale)
+    return NONE
+
+
+def _flag(run: Interpreter, value: Value | None) -> bool | None:
+    return False if value is None else run.truth(value)
+
+
+def _changed(found: Walk) -> tuple[tuple[Node, Place], ...]:
+    """Saved tensors that were written in place after they were saved."""
+    changed = []
+    for node in found.nodes:
+        for storage, saved_at in node.saved:
+            writes = storage.cells.get("writes", ())
+            if isinstance(writes, tuple) and len(writes) > saved_at and isinstance(writes[saved_at], Place):
+                changed.append((node, writes[saved_at]))
+    return tuple(changed)
+
+
+def number_method(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Call) -> Value:
+    """A tensor's method called on a Python number."""
+    assert isinstance(e.func, ir.Attr)
+    if name == "backward":
+        run.record(
+            events.Backward(run.place(e.at), run.stack, owner, run.place(e.func.value.at), run.state.mode, False, False)
+        )
+    return UNKNOWN
+
+
+def autograd_call(run: Interpreter, name: str, args: Args, e: ir.Call) -> Value:
+    """`torch.autograd.backward(tensors)` and `torch.autograd.grad(outputs, inputs)`."""
+    is_grad = name == "torch.autograd.grad"
+    value = args.get(0, "outputs" if is_grad else "tensors", UNKNOWN) or UNKNOWN
+    place = args.places[0] if args.places else run.place(e.at)
+    if isinstance(value, Sequence):
+        items = value.cells.get("items")
+        value = items[0] if isinstance(items, tuple) and len(items) == 1 else UNKNOWN
+    backward(run, value, args, e, place, grad=is_grad)
+    if not is_grad:
+        return NONE
+    create = _flag(run, args.get(4, "create_graph", None))
+    inputs = args.get(1, "inputs", UNKNOWN) or UNKNOWN
+    called_event(run, name, args, e, UNKNOWN)
+    if create is not False and isinstance(value, Tensor):
+        node, sure = graph_of(value)
+        each = Tensor(node=Node("grad", run.place(e.at), (node,) if node else ()), certain=False, dtype=FLOAT)
+    else:
+        each = Tensor(dtype=FLOAT, tag="grad-without-graph", made=run.place(e.at))
+    if isinstance(inputs, Sequence) and isinstance(inputs.cells.get("items"), tuple):
+        return Sequence("tuple", {"items": tuple(each for _ in inputs.cells["items"])})  # type: ignore[attr-defined]
+    if isinstance(inputs, (Tensor, ParameterOf)):
+        return Sequence("tuple", {"items": (each,)})
+    return Sequence("tuple", {"items": None, "each": each})
+
+
+def called_event(run: Interpreter, name: str, args: Args, e: ir.Call, result: Value, owner: Value | None = None) -> None:
+    run.record(
+        events.Called(
+            run.place(e.at), run.stack, name, tuple(args.positional), dict(args.keywords), result, owner,
+            tuple(args.places), run.state.mode, run.frame.instance, len(run.frame.loops), run.frame.branches == 0,
+        )
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------- gradients
+
+
+def clear(run: Interpreter, leaves: list[Leaf] | tuple[Leaf, ...], place: Place | None, optimizer: Object | None) -> None:
+    """Gradients are set to None or zero."""
+    for leaf in leaves:
+        old = grad_of(leaf)
+        lost = place if old.state in ("fresh", "stale") else None
+        state = "none" if old.state != "?" else "none"
+        run.state.set(leaf.cells, "grad", Grad(state, place, lost))
+    if place is not None:
+        run.record(events.Zero(place, run.stack, tuple(leaves), optimizer))
+
+
+def grad_attribute(run: Interpreter, value: GradOf, name: str, e: ir.Attr) -> Value:
+    """`x.grad.name`"""
+    place = run.place(e.at)
+    run.record(events.NoneUsed(place, run.stack, name, None, _why_none(run, value)))
+    if name == "data":
+        return value
+    return Method(value, name, place)
+
+
+def _why_none(run: Interpreter, value: GradOf) -> str:
+    """Why `.grad` is surely None here; empty if that is not known."""
+    if isinstance(value.of, Tensor) and not value.leaves:
+        node, sure = graph_of(value.of)
+        if sure and not value.of.opaque:
+            return "non-leaf" if node is not None else "no-grad"
+        return ""
+    grads = [grad_of(leaf) for leaf in value.leaves]
+    if grads and all(g.state == "none" for g in grads) and all(leaf.cells.get("escaped") is None for leaf in value.leaves):
+        return "cleared" if grads[0].place is not None else "no-backward"
+    return ""
+
+
+def call_grad_method(run: Interpreter, owner: GradOf, name: str, args: Args, e: ir.Call | None) -> Value:
+    if name in ("zero_", "detach_"):
+        if name == "zero_":
+            clear(run, owner.leaves, run.place(e.at) if e is not None else None, None)
+        return owner
+    if name in ("item", "tolist"):
+        return Number()
+    if name.endswith("_"):
+        return owner
+    return Tensor(dtype=FLOAT)
+
+
+def set_tensor_attribute(run: Interpreter, owner: Value, name: str, value: Value, place: Place) -> None:
+    """`x.requires_grad = ...`, `x.grad = ...`, `x.data = ...`"""
+    from .modules import set_flags
+
+    leaves: tuple[Leaf, ...] = ()
+    if isinstance(owner, ParameterOf):
+        leaves = owner.leaves
+    elif isinstance(owner, Tensor) and owner.leaf is not None:
+        leaves = (owner.leaf,)
+    if name == "requires_grad":
+        truth = run.truth(value)
+        before = owner if isinstance(owner, Tensor) else None
+        run.record(events.GradFlag(place, run.stack, "requires_grad = ...", owner, truth, before))
+        if leaves:
+            set_flags(run, leaves, truth, not isinstance(owner, ParameterOf) or owner.all_of)
+        elif isinstance(owner, Tensor) and truth is True:
+            _become_leaf(run, owner, place)
+    elif name == "grad":
+        if isinstance(value, Const) and value.value is None:
+            clear(run, leaves, place, None)
+        else:
+            for leaf in leaves:
+                run.state.set(leaf.cells, "grad", Grad("?"))
+    elif name == "data":
+        storage = getattr(owner, "storage", None)
+        if storage is not None:
+            bump(run, storage, place)
+    else:
+        run.record(events.Attribute(place, run.stack, owner, name, value))
+
+
+def _become_leaf(run: Interpreter, owner: Tensor, place: Place) -> None:
+    """A tensor without graph is told to require grad: from now on it is a leaf of its own."""
+    leaf = Leaf("tensor", place, "tensor")
+    frame = run.frame
+    new = replace(owner, leaf=leaf, node=leaf.node, certain=owner.certain)
+    for name, value in list(frame.scope.names.items()):
+        if value is owner:
+            run.state.set(frame.scope.names, name, new)
+
+
+def tensor_flag(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Call | None) -> Value:
+    """`x.requires_grad_(...)`, `x.retain_grad()`, `x.register_hook(f)`"""
+    from .modules import set_flags
+    from .tensors import rebind
+
+    place = run.place(e.at) if e is not None else None
+    if name != "requires_grad_":
+        if name == "retain_grad" and isinstance(owner, Tensor):
+            return NONE
+        return UNKNOWN
+    flag = args.get(0, "requires_grad", Const(True))
+    truth = run.truth(flag) if flag is not None else True
+    if place is not None:
+        before = owner if isinstance(owner, Tensor) else None
+        run.record(events.GradFlag(place, run.stack, f".requires_grad_({'' if truth else truth})", owner, truth, before))
+    if isinstance(owner, ParameterOf):
+        set_flags(run, owner.leaves, truth, owner.all_of)
+        return owner
+    assert isinstance(owner, Tensor)
+    if owner.leaf is not None:
+        set_flags(run, (owner.leaf,), truth)
+        return owner
+    node, sure = graph_of(owner)
+    if truth is True and node is None:
+        leaf = Leaf("tensor", place, "tensor")
+        leaf.storage = owner.storage or leaf.storage
+        new = replace(owner, leaf=leaf, node=leaf.node, certain=owner.certain)
+        if e is not None and isinstance(e.func, ir.Attr):
+            rebind(run, e.func.value, new, owner)
+        return new
+    return owner
+
+
+# ---------------------------------------------------------------- optimizers
+
+
+def make_optimizer(run: Interpreter, obj: Object, args: Args, place: Place) -> None:
+    """What `Optimizer.__init__(params, ...)` remembers."""
+    params = args.get(0, "params", UNKNOWN) or UNKNOWN
+    leaves, exact, used = parameters_in(run, params, place)
+    run.state.set(obj.cells, "leaves", tuple(dict.fromkeys(leaves)))
+    run.state.set(obj.cells, "exact", exact)
+    run.state.set(obj.cells, "made", place)
+    run.objects.append(obj)
+    run.record(
+        events.OptimizerMade(
+            place, run.stack, obj, tuple(leaves), exact, used, (params,), in_loop=bool(run.frame.loops)
+        )
+    )
+
+
+def parameters_in(run: Interpreter, value: Value, place: Place) -> tuple[list[Leaf], bool, Place | None]:
+    """The leaves in what an optimizer (or clip_grad_norm_) was given; whether all are known; where it was used up."""
+    if isinstance(value, Parameters):
+        used = value.cells.get("used")
+        if isinstance(used, Place):
+            return [], True, used
+        run.state.set(value.cells, "used", place)
+        return list(value.leaves), value.exact, None
+    if isinstance(value, ParameterOf):
+        return list(value.leaves), value.all_of, None
+    if isinstance(value, Tensor):
+        return ([value.leaf] if value.leaf is not None else []), value.leaf is not None or value.certain, None
+    if isinstance(value, (Sequence, Range)):
+        items = value.cells.get("items") if isinstance(value, Sequence) else None
+        inner = list(items) if isinstance(items, tuple) else [element(value) if isinstance(value, Sequence) else value.each]
+        leaves: list[Leaf] = []
+        exact, used_up = True, None
+        for item in inner:
+            if isinstance(item, Sequence) and item.kind == "tuple":
+                pair = item.cells.get("items")
+                item = pair[1] if isinstance(pair, tuple) and len(pair) == 2 else item
+            found, complete, used = parameters_in(run, item, place) if isinstance(item, Value) else ([], False, None)
+            leaves += found
+            exact, used_up = exact and complete, used_up or used
+        return leaves, exact, used_up
+    if isinstance(value, Mapping):
+        inner_value = value.cells.get(("key", "params"))
+        if isinstance(inner_value, Value):
+            return parameters_in(run, inner_value, place)
+        return [], False, None
+    if isinstance(value, Union):
+        leaves = []
+        for option in value.options:
+            leaves += parameters_in(run, option, place)[0]
+        return leaves, False, None
+    return [], False, None
+
+
+def is_optimizer(value: Value) -> bool:
+    from .modules import library_class
+
+    return isinstance(value, Object) and (
+        torchlib.optimizer(library_class(value)) is not None or library_class(value) == "torch.optim.Optimizer"
+    )
+
+
+def optimizer_leaves(optimizer: Object) -> tuple[Leaf, ...]:
+    leaves = optimizer.cells.get("leaves", ())
+    return leaves if isinstance(leaves, tuple) else ()
+
+
+def step(run: Interpreter, optimizer: Object, place: Place, via: str = "", closure: bool = False) -> None:
+    """The leaves move; their gradients stay where they are."""
+    leaves = optimizer_leaves(optimizer)
+    empty, stale = [], []
+    pending = 0
+    scaled = None
+    for leaf in leaves:
+        grad = grad_of(leaf)
+        if grad.state == "none" and grad.lost is not None:
+            empty.append((leaf, grad.lost))
+        elif grad.state == "stale" and grad.place is not None:
+            stale.append((leaf, grad.place))
+        elif grad.state in ("fresh", "?"):
+            pending += 1
+        if grad.scaled and grad.state in ("fresh", "stale"):
+            scaled = grad.place
+        if grad.state in ("fresh", "stale"):
+            run.state.set(leaf.cells, "grad", Grad("used", grad.place))
+        if grad.state != "none":
+            bump(run, leaf.storage, place)
+    run.state.set(optimizer.cells, "stepped", place)
+    run.record(
+        events.Step(place, run.stack, optimizer, leaves, tuple(empty), pending, tuple(stale), scaled, via, closure)
+    )
+
+
+def call_optimizer(run: Interpreter, obj: Object, name: str, args: Args, e: ir.Call | None) -> Value:
+    from .calls import call
+
+    place = run.place(e.at) if e is not None else obj.place
+    assert place is not None
+    if name == "step":
+        closure = args.get(0, "closure", None)
+        result: Value = NONE
+        if closure is not None and not (isinstance(closure, Const) and closure.value is None):
+            mode = run.state.mode
+            from ..facts import ON, Mode
+
+            if mode.kind != INFERENCE:
+                run.state.mode = Mode(ON, place, "Optimizer.step (enable_grad)")
+            result = call(run, closure, Args([], {}), e)
+            run.state.mode = mode
+        step(run, obj, place, closure=closure is not None)
+        return result
+    if name == "zero_grad":
+        clear(run, optimizer_leaves(obj), place, obj)
+        return NONE
+    if name == "add_param_group":
+        leaves, exact, _ = parameters_in(run, args.get(0, "param_group", UNKNOWN) or UNKNOWN, place)
+        run.state.set(obj.cells, "leaves", tuple(dict.fromkeys((*optimizer_leaves(obj), *leaves))))
+        if not exact:
+            run.state.set(obj.cells, "exact", False)
+        return NONE
+    if name == "state_dict":
+        return Mapping({}, place, complete=False)
+    if name == "__init__":
+        return NONE
+    return UNKNOWN
+
+
+# ---------------------------------------------------------------- other objects of torch
+
+
+def object_attribute(run: Interpreter, obj: Object, name: str, place: Place) -> Value | None:
+    """An attribute of an optimizer, scaler, scheduler, loader, distribution, ..."""
+    if is_optimizer(obj):
+        if name == "param_groups":
+            each = ParameterOf(optimizer_leaves(obj), all_of=obj.cells.get("exact") is True)
+            group = Mapping({("key", "params"): Sequence("list", {"items": None, "each": each}), "rest": Number()}, place, False)
+            return Sequence("list", {"items": None, "each": group})
+        if name in ("state", "defaults"):
+            return UNKNOWN
+    cls = obj.cls.name if isinstance(obj.cls, External) else ""
+    if cls.startswith("torch.distributions."):
+        if name in ("mean", "loc", "scale", "probs", "logits", "stddev", "variance"):
+            return _distribution_tensor(run, obj, place, name)
+    if cls == "torch.utils.data.DataLoader" and name == "dataset":
+        value = obj.cells.get("dataset")
+        return value if isinstance(value, Value) else UNKNOWN
+    return Method(obj, name, place)
+
+
+def call_object_method(run: Interpreter, obj: Object, name: str, args: Args, e: ir.Call | None) -> Value:
+    """A method of an instance of a class of torch that is no module."""
+    from .modules import library_class
+
+    cls = library_class(obj)
+    if is_optimizer(obj):
+        return call_optimizer(run, obj, name, args, e)
+    if cls in ("torch.amp.GradScaler", "torch.cuda.amp.GradScaler", "torch.cpu.amp.GradScaler"):
+        return call_scaler(run, obj, name, args, e)
+    if torchlib.scheduler(cls) is not None or cls.startswith("torch.optim.lr_scheduler."):
+        if e is not None:
+            called_event(run, f"Scheduler.{name}", args, e, NONE, obj)
+        return NONE
+    if cls.startswith("torch.distributions."):
+        return call_distribution(run, obj, name, args, e)
+    if cls == "torch.utils.tensorboard.SummaryWriter" or cls.startswith("torch.profiler"):
+        return UNKNOWN
+    if e is not None:
+        called_event(run, f"{cls}.{name}", args, e, NONE, obj)
+    return UNKNOWN
+
+
+def call_scaler(run: Interpreter, obj: Object, name: str, args: Args, e: ir.Call | None) -> Value:
+    from .tensors import Inputs, recorded
+
+    place = run.place(e.at) if e is not None else obj.place
+    assert place is not None
+    value = args.positional[0] if args.positional else UNKNOWN
+    if e is not None:
+        called_event(run, f"GradScaler.{name}", args, e, NONE, obj)
+    if name == "scale":
+        run.state.set(obj.cells, "scaled", place)
+        if isinstance(value, Tensor):
+            found = Inputs()
+            found.add(run, value)
+            result = recorded(run, "scale", found, place, value.rank, saves=True)
+            return replace(result, tag="scaled", cuts=value.cuts if result.node is None else result.cuts)
+        return value if isinstance(value, Unknown) else UNKNOWN
+    if name == "unscale_" and isinstance(value, Object):
+        for leaf in optimizer_leaves(value):
+            grad = grad_of(leaf)
+            run.state.set(leaf.cells, "grad", replace(grad, scaled=False))
+        run.state.set(value.cells, "unscaled", place)
+    elif name == "step" and isinstance(value, Object) and is_optimizer(value):
+        for leaf in optimizer_leaves(value):
+            grad = grad_of(leaf)
+            run.state.set(leaf.cells, "grad", replace(grad, scaled=False))
+        step(run, value, place, via="scaler")
+        run.state.set(obj.cells, "stepped", place)
+    elif name == "update":
+        run.state.set(obj.cells, "updated", place)
+        run.state.set(obj.cells, "stepped", None)
+    return NONE if name in ("update", "unscale_") else UNKNOWN
+
+
+def _distribution_tensor(run: Interpreter, obj: Object, place: Place, how: str, cut: bool = False, extra: Value | None = None) -> Tensor:
+    from .tensors import Inputs, lost_here, recorded
+
+    found = Inputs()
+    made = obj.cells.get("args")
+    if isinstance(made, Args):
+        for value in made.all():
+            found.add(run, value)
+    if extra is not None:
+        found.add(run, extra)
+    if cut:
+        cuts = list(found.cuts)
+        if found.nodes and found.sure:
+            cuts.append(lost_here(run, Cut(f".{how}()", "op", place, tuple(found.nodes), stack=run.stack)))
+        return Tensor(None, tuple(cuts), True, made=place)
+    return recorded(run, how, found, place, saves=None)
+
+
+def call_distribution(run: Interpreter, obj: Object, name: str, args: Args, e: ir.Call | None) -> Value:
+    place = run.place(e.at) if e is not None else obj.place
+    assert place is not None
+    if name in ("sample", "sample_n"):
+        return _distribution_tensor(run, obj, place, name, cut=True)
+    if name in ("rsample", "entropy", "perplexity"):
+        return _distribution_tensor(run, obj, place, name)
+    if name in ("log_prob", "cdf", "icdf"):
+        return _distribution_tensor(run, obj, place, name, extra=args.positional[0] if args.positional else None)
+    return UNKNOWN
+
+
+def data_of(run: Interpreter, obj: Object) -> Value:
+    """What iterating over a loader (or indexing a dataset) of torch gives."""
+    dataset = obj.cells.get("dataset")
+    collate = obj.cells.get("collate")
+    if isinstance(collate, Function):
+        from .calls import call
+
+        call(run, collate, Args([Sequence("list", {"items": None, "each": UNKNOWN})], {}), None)
+    if isinstance(dataset, Object) and not isinstance(dataset.cls, External):
+        from .objects import bound, find
+
+        member = find(dataset.cls, "__getitem__", run)
+        if member is not None and isinstance(member[0], Function):
+            from .calls import call
+
+            item = call(run, bound(member[0], dataset), Args([Number()], {}), None)
+            return batch_of(run, item)
+    if obj.cells.get("tensors") or isinstance(dataset, Object):
+        return DATA
+    return DATA if obj.cells.get("collate") is None else UNKNOWN
+
+
+def batch_of(run: Interpreter, item: Value) -> Value:
+    """What the default collate function makes of a dataset's items."""
+    if isinstance(item, Sequence) and isinstance(item.cells.get("items"), tuple):
+        return Sequence("list", {"items": tuple(batch_of(run, i) for i in item.cells["items"])})  # type: ignore[attr-defined]
+    if isinstance(item, Mapping):
+        return Mapping({k: batch_of(run, v) for k, v in item.cells.items() if isinstance(v, Value)}, item.place, item.complete)
+    if isinstance(item, Tensor) and graph_of(item)[0] is not None:
+        return UNKNOWN
+    if isinstance(item, Union):
+        return UNKNOWN
+    return DATA
+
+
+__all__ = ["Grad", "Text", "autograd_call", "backward", "iterate", "step", "version", "walk"]

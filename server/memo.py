@@ -1,0 +1,46 @@
+"""Remembered answers with what they read: the incremental engine.
+
+An answer is good as long as every text that it read is the one that it read then. Texts are compared by value, so an
+edit that is undone finds its old answer again, and an answer that did not read the edited file is never asked twice.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+# Answers kept for each key: the present one, and a few before it for undo.
+VERSIONS = 4
+
+
+class Memo(Generic[T]):
+    """`get` answers a key from memory if all that the answer read still reads the same."""
+
+    def __init__(self, text: Callable[[str], str | None]) -> None:
+        """`text` gives the present text at a path, or None."""
+        self._text = text
+        self._known: dict[Hashable, OrderedDict[int, tuple[Mapping[str, str | None], T]]] = {}
+        self._count = 0
+        self.made = 0  # answers that had to be made, for tests of what was not redone
+
+    def get(self, key: Hashable, make: Callable[[], tuple[T, frozenset[str]]]) -> T:
+        """The answer; `make` gives a new one with the paths that it read."""
+        versions = self._known.setdefault(key, OrderedDict())
+        for number in reversed(versions):
+            reads, value = versions[number]
+            if all(self._text(path) == text for path, text in reads.items()):
+                versions.move_to_end(number)
+                return value
+        value, paths = make()
+        self.made += 1
+        self._count += 1
+        versions[self._count] = ({path: self._text(path) for path in paths}, value)
+        while len(versions) > VERSIONS:
+            versions.popitem(last=False)
+        return value
+
+    def forget(self) -> None:
+        self._known.clear()

@@ -1,0 +1,279 @@
+"""Sources in memory: modules by path, where an import leads, and which imports may touch grad mode.
+
+Opens no file itself: `Files` is given by the face (`disk.Disk` for the command and the server, a dict in tests). An
+unsaved buffer (`Project.update`) wins over what `Files` would read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import posixpath
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from . import ir
+from .memo import Memo
+from .text import Source
+from .units import Unit, cut
+
+# Words that may change grad mode when they run at module level; nothing else outlives a `with` block (claims M9).
+SWITCHES = re.compile(r"set_grad_enabled|__enter__|enter_context|next\(")
+# Libraries that are modelled or known to leave grad mode alone; they are never opened.
+MODELLED = frozenset({"torch", "numpy", "torchvision", "torchaudio", "scipy", "pandas", "matplotlib", "sklearn", "tqdm",
+                      "jax", "tensorflow", "transformers", "accelerate", "lightning", "pytorch_lightning", "PIL", "cv2",
+                      "einops", "wandb", "datasets", "setuptools", "pytest"})  # fmt: skip
+# How many files of one installed package are looked at for an effect on grad mode.
+ENVIRONMENT_LIMIT = 60
+
+
+class Files(Protocol):
+    """The outside world as the engine sees it. Paths are absolute, with `/`."""
+
+    def read(self, path: str) -> Source | None:
+        """The file's text, or None if it is not there or can't be read (which `Files` reports its own way)."""
+
+    def is_file(self, path: str) -> bool: ...
+
+    def is_dir(self, path: str) -> bool: ...
+
+    def search_path(self, path: str) -> list[str]:
+        """Folders in which an absolute import made in `path` is looked for, in order."""
+
+    def is_project(self, path: str) -> bool:
+        """Whether a file belongs to the user's code (and not to the environment)."""
+
+
+@dataclass(eq=False)
+class Module:
+    """One file as the engine knows it; a folder without `__init__.py` is a module without units."""
+
+    path: str
+    is_package: bool
+    source: Source
+    in_project: bool
+    units: tuple[Unit, ...] = ()
+    _imports: list[tuple[int, str, tuple[str, ...]]] | None = field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        stem = posixpath.basename(self.path)
+        if stem == "__init__.py":
+            stem = posixpath.basename(posixpath.dirname(self.path))
+        return stem.removesuffix(".py")
+
+    @property
+    def folder(self) -> str:
+        return self.path if self.is_package and not self.path.endswith(".py") else posixpath.dirname(self.path)
+
+    def imports(self) -> list[tuple[int, str, tuple[str, ...]]]:
+        """The imports of the module's own level, as (level, dotted name, names asked of it)."""
+        if self._imports is None:
+            self._imports = []
+            for unit in self.units:
+                if unit.kind == "code" and not unit.is_def and "import" in unit.text:
+                    self._imports.extend(_imports_of(unit.ir))
+                elif unit.kind == "block" and "import" in unit.text:
+                    for child in unit.children:
+                        if "import" in child.text:
+                            self._imports.extend(_imports_of(child.ir))
+        return self._imports
+
+
+def _imports_of(body: ir.Body) -> Iterator[tuple[int, str, tuple[str, ...]]]:
+    for statement in body:
+        if isinstance(statement, ir.Import):
+            for alias in statement.names:
+                yield 0, alias.name, ()
+        elif isinstance(statement, ir.ImportFrom):
+            yield statement.level, statement.module, tuple(alias.name for alias in statement.names)
+        elif isinstance(statement, ir.Try):
+            yield from _imports_of(statement.body)
+            for handler in statement.handlers:
+                yield from _imports_of(handler.body)
+        elif isinstance(statement, ir.If):
+            yield from _imports_of(statement.body)
+            yield from _imports_of(statement.orelse)
+
+
+class Project:
+    """The files that are known, and the answers that were derived from them."""
+
+    def __init__(self, files: Files) -> None:
+        self.files = files
+        self._overlay: dict[str, Source] = {}
+        self._modules: dict[str, Module | None] = {}
+        self._resolved: dict[tuple[str, str], str | None] = {}
+        self._switching: dict[str, bool] = {}
+        self._memos: dict[str, Memo] = {}
+
+    def update(self, path: str, text: str | Source | None) -> None:
+        """Set the text of a file (an unsaved buffer wins over `Files`), or forget what is known of it (None)."""
+        old = self._modules.pop(path, None)
+        if text is None:
+            self._overlay.pop(path, None)
+        else:
+            self._overlay[path] = text if isinstance(text, Source) else Source(text, path)
+        if text is None or old is None:
+            self._resolved.clear()
+            for memo in self._memos.values():
+                memo.forget()  # an import may lead elsewhere now
+        self._switching.clear()
+
+    def memo(self, name: str) -> Memo:
+        """The answers of one kind that are remembered with this project."""
+        if name not in self._memos:
+            self._memos[name] = Memo(self._text)
+        return self._memos[name]
+
+    def _text(self, path: str) -> str | None:
+        module = self.module(path)
+        return module.source.text if module is not None else None
+
+    @contextlib.contextmanager
+    def trial(self, texts: dict[str, str]) -> Iterator[None]:
+        """As if these files held these texts, for a moment."""
+        before = self._modules, self._switching
+        self._modules, self._switching = dict(self._modules), {}
+        try:
+            for path, text in texts.items():
+                old = before[0].get(path)
+                source = Source(text, path)
+                self._modules[path] = Module(path, bool(old and old.is_package), source, True, cut(text))
+            yield
+        finally:
+            self._modules, self._switching = before
+
+    def source(self, path: str) -> Source | None:
+        module = self.module(path)
+        return module.source if module is not None else None
+
+    def module(self, path: str) -> Module | None:
+        """The module in this file, read and cut once; None if it can't be read."""
+        if path in self._modules:
+            return self._modules[path]
+        source = self._overlay.get(path) or self.files.read(path)
+        module = None
+        if source is not None:
+            package = posixpath.basename(path) == "__init__.py"
+            module = Module(path, package, source, self.files.is_project(path), cut(source.text))
+        self._modules[path] = module
+        return module
+
+    # ------------------------------------------------------------ imports
+
+    def resolve(self, importer: Module, level: int, dotted: str) -> Module | None:
+        """The module that an import in `importer` leads to; None if it is not the project's (or not to be read)."""
+        if level:
+            folder = importer.folder
+            for _ in range(level - 1):
+                folder = posixpath.dirname(folder)
+            return self._at(posixpath.join(folder, *dotted.split(".")) if dotted else folder)
+        key = (importer.folder, dotted)
+        if key not in self._resolved:
+            self._resolved[key] = self._find(importer, dotted)
+        found = self._resolved[key]
+        return self._at(found) if found is not None else None
+
+    def submodule(self, package: Module, name: str) -> Module | None:
+        """The module `package.name`, if there is such a file or folder."""
+        if not package.is_package:
+            return None
+        return self._at(posixpath.join(package.folder, name))
+
+    def _find(self, importer: Module, dotted: str) -> str | None:
+        top = dotted.partition(".")[0]
+        folders = [importer.folder] if not importer.is_package else []
+        if top not in MODELLED:
+            folders += self.files.search_path(importer.path)
+        for folder in dict.fromkeys(folders):
+            base = posixpath.join(folder, *dotted.split("."))
+            if self._exists(posixpath.join(folder, top)) and self._exists(base):
+                if top in sys.stdlib_module_names and not self.files.is_project(base + ".py"):
+                    return None
+                return base
+        return None
+
+    def _exists(self, base: str) -> bool:
+        return (
+            base + ".py" in self._overlay
+            or self.files.is_file(base + ".py")
+            or f"{base}/__init__.py" in self._overlay
+            or self.files.is_dir(base)
+        )
+
+    def _at(self, base: str) -> Module | None:
+        init = posixpath.join(base, "__init__.py")
+        if init in self._overlay or self.files.is_file(init):
+            return self.module(init)
+        if base + ".py" in self._overlay or self.files.is_file(base + ".py"):
+            return self.module(base + ".py")
+        if self.files.is_dir(base):
+            if base not in self._modules:
+                self._modules[base] = Module(base, True, Source("", base), self.files.is_project(base))
+            return self._modules[base]
+        return None
+
+    # ------------------------------------------------------------ effects of an import
+
+    def may_switch(self, module: Module) -> bool:
+        """Whether importing the module may change grad mode; it is interpreted only then.
+
+        A fold over the import graph, by words: true is a reason to look, not a claim.
+        """
+        known = self._switching.get(module.path)
+        if known is not None:
+            return known
+        budget = ENVIRONMENT_LIMIT
+        seen: set[str] = set()
+        todo = [module]
+        result = False
+        while todo and not result:
+            current = todo.pop()
+            if current.path in seen:
+                continue
+            seen.add(current.path)
+            if self._switching.get(current.path):
+                result = True
+                break
+            if not current.in_project:
+                budget -= 1
+                if budget < 0:
+                    continue
+            result = self._switches(current)
+            for level, dotted, names in current.imports():
+                target = self.resolve(current, level, dotted)
+                if target is None or (not target.in_project and not self._same_package(current, target)):
+                    if target is not None and current.in_project:
+                        todo.append(target)
+                    continue
+                todo.append(target)
+                todo.extend(s for s in (self.submodule(target, name) for name in names if name != "*") if s is not None)
+        self._switching[module.path] = result
+        if not result:
+            for path in seen:
+                self._switching[path] = False
+        return result
+
+    @staticmethod
+    def _same_package(a: Module, b: Module) -> bool:
+        return posixpath.dirname(a.folder) == posixpath.dirname(b.folder) or b.folder.startswith(a.folder)
+
+    @staticmethod
+    def _switches(module: Module) -> bool:
+        if not SWITCHES.search(module.source.text) or "grad" not in module.source.text:
+            return False
+        inside = False
+        for unit in module.units:
+            if unit.kind == "class" or unit.is_def:
+                inside = inside or SWITCHES.search(unit.text) is not None
+            elif SWITCHES.search(unit.text):
+                return True
+        # A function that switches may be called at module level: look for any call there.
+        return inside and any(
+            "(" in u.text and not u.text.lstrip().startswith(("import", "from", "if __name__"))
+            for u in module.units
+            if u.kind != "class" and not u.is_def
+        )

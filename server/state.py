@@ -1,0 +1,98 @@
+"""Everything that changes while a program is interpreted, and how to go back.
+
+All mutable knowledge (names, attributes, cells of objects, grad mode) lives in dicts that are written only through
+`State.set`. Each write is journaled, so a branch can be taken, undone and joined with its sibling: the cost is that
+of what the branch changed, not of the whole heap.
+"""
+
+from __future__ import annotations
+
+from .facts import DEFAULT_MODE, Mode, join, same
+
+MISSING = object()
+
+# (id of the dict, key) -> (the dict, key, value); MISSING as a value: the key was deleted.
+Changes = dict[tuple[int, object], tuple[dict, object, object]]
+
+
+class State:
+    """The journal, and the one cell that every operation reads: grad mode."""
+
+    def __init__(self) -> None:
+        self.journal: list[tuple[dict, object, object]] = []
+        self.shared: dict[str, object] = {"mode": DEFAULT_MODE}
+
+    @property
+    def mode(self) -> Mode:
+        return self.shared["mode"]  # type: ignore[return-value]
+
+    @mode.setter
+    def mode(self, mode: Mode) -> None:
+        self.set(self.shared, "mode", mode)
+
+    def set(self, cells: dict, key: object, value: object) -> None:
+        self.journal.append((cells, key, cells.get(key, MISSING)))
+        cells[key] = value
+
+    def delete(self, cells: dict, key: object) -> None:
+        if key in cells:
+            self.journal.append((cells, key, cells.pop(key)))
+
+    def mark(self) -> int:
+        """A moment to which `changes`, `undo` and `take` refer."""
+        return len(self.journal)
+
+    def changes(self, mark: int) -> Changes:
+        """What differs now from the moment of the mark."""
+        found: Changes = {}
+        for index in range(mark, len(self.journal)):
+            cells, key, _ = self.journal[index]
+            found[id(cells), key] = (cells, key, cells.get(key, MISSING))
+        return found
+
+    def undo(self, mark: int) -> None:
+        while len(self.journal) > mark:
+            cells, key, old = self.journal.pop()
+            if old is MISSING:
+                cells.pop(key, None)
+            else:
+                cells[key] = old
+
+    def take(self, mark: int) -> Changes:
+        """The changes since the mark, which are undone."""
+        found = self.changes(mark)
+        self.undo(mark)
+        return found
+
+    def apply(self, changes: Changes) -> None:
+        for cells, key, value in changes.values():
+            if value is MISSING:
+                self.delete(cells, key)
+            elif cells.get(key, MISSING) is not value:
+                self.set(cells, key, value)
+
+    def merge(self, paths: list[Changes]) -> None:
+        """Join several ways on from the present state; a way that did not touch a cell leaves it as it is.
+
+        A name that only some ways bind is taken to be bound: reading it unbound would be an error of another kind.
+        """
+        if len(paths) == 1:
+            self.apply(paths[0])
+            return
+        merged: dict[tuple[int, object], tuple[dict, object]] = {}
+        for path in paths:
+            for where, (cells, key, _) in path.items():
+                merged[where] = (cells, key)
+        for where, (cells, key) in merged.items():
+            now = cells.get(key, MISSING)
+            value: object = MISSING
+            for path in paths:
+                entry = path.get(where)
+                other = entry[2] if entry is not None else now
+                if other is MISSING:
+                    continue
+                value = other if value is MISSING else join(value, other)
+            if value is MISSING:
+                self.delete(cells, key)
+            elif now is MISSING or not same(now, value):
+                self.set(cells, key, value)
