@@ -121,11 +121,16 @@ class Settings:
     overrides: Overrides = field(default_factory=Overrides)
     _memo: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
-    def severity_of(self, rule: Rule, path: str | None = None) -> Severity | None:
-        """How loud `rule` is in the file at `path`; None if it is off there."""
+    def severity_of(self, rule: Rule, path: str | None = None, default: Severity | None = None) -> Severity | None:
+        """How loud `rule` is in the file at `path`; None if it is off there.
+
+        Where the settings say nothing of it that is `default`, or else the rule's own severity.
+        """
         if path is not None and rule.code in self._ignored_in(path):
             return None
-        return self._severities().get(rule.code)
+        if rule.code not in self._severities():
+            return None
+        return self._severities()[rule.code] or default or rule.severity
 
     def enabled(self) -> list[Rule]:
         """The rules that are on for at least some files, in the order of their codes."""
@@ -163,22 +168,24 @@ class Settings:
         root = self.root.rstrip("/") + "/"
         return path[len(root) :] if path.startswith(root) else path.lstrip("/")
 
-    def _severities(self) -> dict[str, Severity]:
+    def _severities(self) -> dict[str, Severity | None]:
+        """The rules that are on, by code, with the severity that is set for them, if one is."""
         return self._once("severities", self._compute_severities)
 
-    def _compute_severities(self) -> dict[str, Severity]:
-        found = {}
+    def _compute_severities(self) -> dict[str, Severity | None]:
+        found: dict[str, Severity | None] = {}
         for rule in catalog().values():
             on = _decide(rule, (*self.select, *self.extend_select), self.ignore)
-            said = max(self.severity, key=lambda item: _selects(item[0], rule), default=("", ""))
-            severity = said[1] if said[0] and _selects(said[0], rule) else rule.severity.value
-            on = on and severity != OFF
+            selector, level = max(self.severity, key=lambda item: _selects(item[0], rule), default=("", ""))
+            if not selector or not _selects(selector, rule):
+                level = ""
+            on = on and level != OFF
             if self.overrides.select is not None:
                 on = _decide(rule, (*self.overrides.select, *self.overrides.extend_select), self.overrides.ignore)
             elif self.overrides.extend_select or self.overrides.ignore:
                 on = _decide(rule, self.overrides.extend_select, self.overrides.ignore, on)
             if on:
-                found[rule.code] = rule.severity if severity == OFF else Severity(severity)
+                found[rule.code] = Severity(level) if level not in ("", OFF) else None
         return found
 
     def _ignored_in(self, path: str) -> frozenset[str]:

@@ -65,11 +65,11 @@ class Workspace:
         settings = self.configuration.for_path(path)
         rules = catalog()
         names = {code: rule.name for code, rule in rules.items()}
-        loud = {code: settings.severity_of(rule, path) for code, rule in rules.items()}
-        outcome = suppress.apply(path, source.text, findings, names, judged=lambda code: loud.get(code) is not None)
+        on = {code for code, rule in rules.items() if settings.severity_of(rule, path) is not None}
+        outcome = suppress.apply(path, source.text, findings, names, on.__contains__)
         settled = [
-            finding._replace(severity=severity)
+            finding._replace(severity=settings.severity_of(rules[finding.code], path, finding.severity))
             for finding in (*outcome.kept, *outcome.unused)
-            if (severity := loud.get(finding.code)) is not None and (doubtful or not finding.doubt)
+            if finding.code in on and (doubtful or not finding.doubt)
         ]
         return tuple(sorted(settled, key=lambda finding: (finding.place.start, finding.place.end, finding.code)))
