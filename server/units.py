@@ -249,13 +249,19 @@ def _logical(masked: str, start: int, end: int, indent: str) -> list[int]:
     if max(net) > 0:
         starts = _close(masked, starts, net)
     if "\\" in masked:
-        starts = [a for a in starts if a == starts[0] or not _goes_on(masked, a)]
+        starts = [a for a in starts if a == starts[0] or not _goes_on(masked, a, end)]
     return starts
 
 
-def _goes_on(masked: str, start: int) -> bool:
-    """Whether the line before ends with a backslash."""
-    return masked.endswith(("\\\n", "\\\r\n"), 0, start)
+def _goes_on(masked: str, start: int, end: int) -> bool:
+    """Whether the line before ends with a backslash, and this is not the beginning of a statement all the same."""
+    if not masked.endswith(("\\\n", "\\\r\n"), 0, start):
+        return False
+    if hard := _HARD.match(masked, start):
+        return hard[0].endswith("import")
+    line_end = masked.find("\n", start, end)
+    line = masked[start : end if line_end < 0 else line_end]
+    return not (_BLOCK.match(line) and line.rstrip().endswith(":"))
 
 
 def _close(masked: str, starts: list[int], net: list[int]) -> list[int]:
@@ -322,7 +328,13 @@ def statements(masked: str, start: int, end: int, indent: str, joined: bool = Tr
         if char == "\f" or char == " ":
             decorated = masked[at : at + 200].lstrip(" \t\f").startswith("@") and joined
     ends = [*begins[1:], end]
-    return [Piece(a, a + len(masked[a:b].rstrip()), head) for a, b, head in zip(begins, ends, heads, strict=True)]
+    return [Piece(a, _code_end(masked, a, b), head) for a, b, head in zip(begins, ends, heads, strict=True)]
+
+
+def _code_end(masked: str, start: int, end: int) -> int:
+    """Behind the last character of code; a backslash before a blank line goes on with nothing."""
+    code = masked[start:end].rstrip()
+    return start + len(code.rstrip(" \t\f\r\n\\") if code.endswith("\\") else code)
 
 
 def _host(masked: str, heads: list[int]) -> int | None:
@@ -351,7 +363,8 @@ def clauses(masked: str, start: int, end: int, indent: str, broken: bool = False
     """The clauses of the statement at `start`, decorators skipped.
 
     Empty if the text does not have the form of a statement with clauses. If `broken`, a header may lack its colon or
-    its brackets: then it is one line.
+    brackets: then it ends with the line that has a colon and closes a bracket at the header's indentation, or else is
+    one line.
     """
     lines = _lines(masked, start, end, indent) if broken else _logical(masked, start, end, indent)
     width = len(indent)
@@ -362,31 +375,38 @@ def clauses(masked: str, start: int, end: int, indent: str, broken: bool = False
     lines = [at for at in lines if at == lines[0] or _CLAUSE.match(masked, at)]
     found: list[Clause] = []
     for at, to in zip(lines, [*lines[1:], end], strict=True):
-        to = at + len(masked[at:to].rstrip())
-        body = _header_end(masked, at, to, broken)
+        to = _code_end(masked, at, to)
+        body = _header_end(masked, at, to, indent, broken)
         found.append(Clause(at, body, to))
     return found
 
 
-def _header_end(masked: str, start: int, end: int, broken: bool) -> int:
+def _header_end(masked: str, start: int, end: int, indent: str, broken: bool) -> int:
     """The start of the line after a header, or `end` if more than the header stands on its last line."""
     depth = 0
     at = start
+    whole = True  # whether the header's brackets have been open on every line so far
     while True:
         line_end = masked.find("\n", at, end)
         line = masked[at : end if line_end < 0 else line_end]
         depth += line.count("(") + line.count("[") + line.count("{")
         depth -= line.count(")") + line.count("]") + line.count("}")
         line = line.rstrip()
-        if depth <= 0 and line_end >= 0 and line.endswith(":"):
+        if line_end >= 0 and line.endswith(":") and ((whole and depth <= 0) or (broken and _closes(line, indent))):
             return line_end + 1
-        if line_end < 0 or (depth <= 0 and not line.endswith("\\")):
+        whole = whole and (depth > 0 or line.endswith("\\"))
+        if line_end < 0 or not (whole or broken):
             break
         at = line_end + 1
     if broken:
         line_end = masked.find("\n", start, end)
         return end if line_end < 0 else line_end + 1
     return end
+
+
+def _closes(line: str, indent: str) -> bool:
+    """Whether a line closes at the indentation of a header the bracket that the header opened."""
+    return line.startswith(indent) and line[len(indent)] in ")]}"
 
 
 # ---------------------------------------------------------------- shapes
