@@ -42,7 +42,7 @@ OWNERS = {
     "lsprotocol": {"lsp"},
     "libcst": {"edits", "analyzers"},
     "pathspec": {"config", "disk"},
-    "rich": {"cli", "report"},
+    "rich": {"cli", "probe", "report"},
 }
 
 # Data that comes with the package is read by these, through importlib.resources.
@@ -122,5 +122,7 @@ def test_packages_are_listed():
     }
     assert set(listed) == there
     assert len(listed) == len(set(listed))
-    # a folder with modules and without __init__.py would be left out of the wheel without a word
-    assert {path.parent for path in FILES} == {path.parent for path in FILES if path.name == "__init__.py"}
+    # a folder with modules and without __init__.py would be left out of the wheel without a word, unless it is data
+    data = project["tool"]["setuptools"]["package-data"]["gradline"]
+    loose = {path.parent for path in FILES} - {path.parent for path in FILES if path.name == "__init__.py"}
+    assert {f"{folder.relative_to(SERVER).as_posix()}/*.py" for folder in loose} <= set(data)
