@@ -183,13 +183,42 @@ class Tensor(Value):
 
 @dataclass(eq=False)
 class Storage:
-    """What views share. Cells: `writes`, the places of in-place writes; their number is torch's version counter."""
+    """What views share. Cells: `writes`, the in-place writes so far (`Writes`): torch's version counter."""
 
     cells: dict[str, object] = field(default_factory=dict)
 
 
 MAYBE_TENSOR = Tensor(certain=False)
 DATA = Tensor(opaque=True)
+
+
+# In-place writes that are told apart; a storage written more often has no known version.
+WRITES_LIMIT = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Writes:
+    """The places of the writes to a storage in order; not `exact`: there may have been others."""
+
+    places: tuple[Place, ...] = ()
+    exact: bool = True
+
+    def add(self, place: Place) -> Writes:
+        if not self.exact or len(self.places) >= WRITES_LIMIT:
+            return Writes(self.places, False)
+        return Writes((*self.places, place))
+
+    def join(self, other: Writes) -> Writes:
+        shared = 0
+        for a, b in zip(self.places, other.places, strict=False):
+            if a != b:
+                break
+            shared += 1
+        exact = self.exact and other.exact and shared == len(self.places) == len(other.places)
+        return Writes(self.places[:shared], exact)
+
+
+NO_WRITES = Writes()
 
 
 @dataclass(eq=False)

@@ -25,6 +25,7 @@ from ..facts import (
     Parameters,
     Range,
     Sequence,
+    Storage,
     Super,
     Tensor,
     Text,
@@ -40,7 +41,7 @@ from . import events
 from .interp import Args, Interpreter
 from .objects import MODULE, bound, find, is_module
 from .python import Items, iterate
-from .tensors import Inputs, bump, graph_of, recorded, version
+from .tensors import Inputs, bump, graph_of, recorded, save
 
 CONTAINERS = {"torch.nn.Sequential": "sequence", "torch.nn.ModuleList": "sequence", "torch.nn.ModuleDict": "mapping",
               "torch.nn.ParameterList": "sequence", "torch.nn.ParameterDict": "mapping"}  # fmt: skip
@@ -492,12 +493,12 @@ def apply_module(run: Interpreter, obj: Object, info: torchlib.Module, args: Arg
         lost.append(Cut(info.name.rpartition(".")[2], "op", place, tuple(found.nodes), stack=run.stack))
         found.nodes, found.sure = [], False
     leaf = obj.cells.get("leaf")
-    saved = []
+    saved: list[tuple[Storage, int]] = []
     if isinstance(leaf, Leaf):
         node, sure = graph_of(Tensor(leaf=leaf, node=leaf.node))
         if node is not None:
             if found.nodes:
-                saved.append((leaf.storage, version(leaf.storage)))
+                save(saved, leaf.storage)
             found.nodes.append(node)
             found.sure = found.sure or sure
         elif not sure:
@@ -519,15 +520,13 @@ def apply_module(run: Interpreter, obj: Object, info: torchlib.Module, args: Arg
         bump(run, inplace.storage, place)
         out_storage = inplace.storage
         run.record(events.InPlace(place, run.stack, inplace, info.name, run.state.mode))
-    from ..facts import Storage
-
     out_storage = out_storage or Storage()
     if found.nodes:
         for what in info.saves:
             if what == "out":
-                saved.append((out_storage, version(out_storage)))
+                save(saved, out_storage)
             elif isinstance(first, Tensor) and first.storage is not None and inplace is None:
-                saved.append((first.storage, version(first.storage)))
+                save(saved, first.storage)
     result = recorded(
         run, info.name.rpartition(".")[2], found, place, rank, storage=out_storage, saved=tuple(saved),
         saves=True if saved or info.parameters else None, op=info.name, zero=info.grad == "zero",

@@ -13,6 +13,7 @@ from ..facts import (
     INFERENCE,
     INT,
     MANY,
+    NO_WRITES,
     MAYBE,
     OFF,
     SCALAR,
@@ -38,6 +39,7 @@ from ..facts import (
     Union,
     Unknown,
     Value,
+    Writes,
     element,
 )
 from ..findings import Place
@@ -300,12 +302,21 @@ def saved_by(run: Interpreter, op: torchlib.Op, inputs: list[Value], out: Storag
                 if isinstance(other, ParameterOf):
                     other = as_tensor(other)
                 if isinstance(other, Tensor) and other.storage is not None:
-                    saved.append((other.storage, version(other.storage)))
+                    save(saved, other.storage)
     return tuple(saved)
 
 
-def version(storage: Storage) -> int:
-    return len(storage.cells.get("writes", ()))  # type: ignore[arg-type]
+def version(storage: Storage) -> int | None:
+    """The storage's version counter now; None if it is not known."""
+    writes = storage.cells.get("writes", NO_WRITES)
+    return len(writes.places) if isinstance(writes, Writes) and writes.exact else None
+
+
+def save(saved: list[tuple[Storage, int]], storage: Storage) -> None:
+    """Remember that backward will need what the storage holds now."""
+    now = version(storage)
+    if now is not None:
+        saved.append((storage, now))
 
 
 def lost_here(run: Interpreter, cut: Cut) -> Cut:
@@ -499,8 +510,8 @@ def written(
 
 
 def bump(run: Interpreter, storage: Storage, place: Place) -> None:
-    writes = storage.cells.get("writes", ())
-    run.state.set(storage.cells, "writes", (*writes, place)[-64:])  # type: ignore[misc]
+    writes = storage.cells.get("writes", NO_WRITES)
+    run.state.set(storage.cells, "writes", writes.add(place) if isinstance(writes, Writes) else Writes((), False))
 
 
 # ---------------------------------------------------------------- items

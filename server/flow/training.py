@@ -33,13 +33,14 @@ from ..facts import (
     Union,
     Unknown,
     Value,
+    Writes,
     element,
 )
 from ..findings import Place
 from . import events
 from .interp import Args, Interpreter
 from .python import iterate
-from .tensors import as_tensor, bump, graph_of, version
+from .tensors import as_tensor, bump, graph_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,9 +204,9 @@ def _changed(found: Walk) -> tuple[tuple[Node, Place], ...]:
     changed = []
     for node in found.nodes:
         for storage, saved_at in node.saved:
-            writes = storage.cells.get("writes", ())
-            if isinstance(writes, tuple) and len(writes) > saved_at and isinstance(writes[saved_at], Place):
-                changed.append((node, writes[saved_at]))
+            writes = storage.cells.get("writes")
+            if isinstance(writes, Writes) and len(writes.places) > saved_at:
+                changed.append((node, writes.places[saved_at]))
     return tuple(changed)
 
 
@@ -647,4 +648,4 @@ def batch_of(run: Interpreter, item: Value) -> Value:
     return DATA
 
 
-__all__ = ["Grad", "Text", "autograd_call", "backward", "iterate", "step", "version", "walk"]
+__all__ = ["Grad", "Text", "autograd_call", "backward", "iterate", "step", "walk"]

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ...edits import Applicability, Edit, Fix, FixContext
-from ...findings import Finding, Severity
+from ...facts import MANY, Tensor
+from ...findings import Finding, Severity, Step
+from ...flow import events
 from ...rule import Rule
 
 if TYPE_CHECKING:
@@ -14,7 +16,17 @@ if TYPE_CHECKING:
 
 
 def check(flow: Flow) -> Iterable[Finding]:
-    return ()
+    for event in flow.of(events.Backward):
+        value = event.value
+        if event.gradient or event.grad or not isinstance(value, Tensor) or value.opaque or value.rank != MANY or value.dead:
+            continue
+        trail = ()
+        if value.made is not None and value.made != event.value_place:
+            trail = (Step(value.made, "this leaves one number for each element"),)
+        yield Finding(
+            "", "", RULE.severity, event.value_place,
+            "`backward()` without an argument needs a single number, and this loss was not reduced to one", trail,
+        )  # fmt: skip
 
 
 def fix(finding: Finding, context: FixContext) -> Fix | None:

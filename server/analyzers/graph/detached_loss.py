@@ -6,7 +6,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ...edits import Applicability, Fix, FixContext
+from ...facts import Tensor
 from ...findings import Finding, Severity
+from ...flow import events
+from ...flow.trails import cut_steps
 from ...rule import Rule
 from ._mending import mend
 
@@ -15,7 +18,17 @@ if TYPE_CHECKING:
 
 
 def check(flow: Flow) -> Iterable[Finding]:
-    return ()
+    for event in flow.of(events.Backward):
+        value = event.value
+        if not isinstance(value, Tensor) or not value.dead or value.opaque or not value.cuts:
+            continue
+        if any(cut.mode is not None and cut.mode.persistent for cut in value.cuts):
+            continue  # backward-under-grad-off says it
+        trail = cut_steps(value.cuts, event.value_place)
+        yield Finding(
+            "", "", RULE.severity, event.value_place,
+            "this loss has lost its graph: `backward()` raises, since no parameter can be reached from it", trail,
+        )  # fmt: skip
 
 
 def fix(finding: Finding, context: FixContext) -> Fix | None:

@@ -6,7 +6,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ...edits import Applicability, Edit, Fix, FixContext, Tree
+from ...facts import Tensor
 from ...findings import Finding, Severity
+from ...flow import events
+from ...flow.trails import cut_steps
 from ...rule import Rule
 from ._mending import Mended, mend
 
@@ -15,7 +18,31 @@ if TYPE_CHECKING:
 
 
 def check(flow: Flow) -> Iterable[Finding]:
-    return ()
+    for event in flow.of(events.GradFlag):
+        value = event.before
+        if event.value is not True or value is None or value.opaque or not value.certain or value.leaf is not None:
+            continue
+        wraps = event.how.startswith("Variable")
+        if value.node is not None and not wraps:
+            continue
+        if not value.cuts and value.node is None:
+            continue  # plain data may be made a leaf
+        if not _is_loss(flow, event):
+            continue
+        yield Finding(
+            "", "", RULE.severity, event.place,
+            "this makes a new leaf of a value that has lost its graph: the error is gone, and no parameter gets a gradient",
+            cut_steps(value.cuts, event.place),
+        )  # fmt: skip
+
+
+def _is_loss(flow: Flow, event: events.GradFlag) -> bool:
+    """Whether what the flag made is back-propagated (inputs, latents and images are made leaves rightly)."""
+    for backward in flow.of(events.Backward):
+        value = backward.value
+        if isinstance(value, Tensor) and any(leaf.place == event.place for leaf in backward.reached):
+            return True
+    return False
 
 
 def fix(finding: Finding, context: FixContext) -> Fix | None:

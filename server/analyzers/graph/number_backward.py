@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ...edits import Applicability, Edit, Fix, FixContext, Tree
-from ...findings import Finding, Place, Severity
+from ...facts import Const, Number
+from ...findings import Finding, Place, Severity, Step
+from ...flow import events
 from ...rule import Rule
 from ._mending import mend
 
@@ -15,7 +17,19 @@ if TYPE_CHECKING:
 
 
 def check(flow: Flow) -> Iterable[Finding]:
-    return ()
+    for event in flow.of(events.Backward):
+        value = event.value
+        if isinstance(value, Const) and isinstance(value.value, (int, float)) and not isinstance(value.value, bool):
+            value = Number()
+        if not isinstance(value, Number):
+            continue
+        trail = ()
+        if value.source is not None and value.source != event.value_place:
+            trail = (Step(value.source, f"{value.how} makes a Python number of the tensor"),)
+        message = "`backward()` is called on a Python number, which has no such method"
+        if value.how:
+            message = f"`backward()` is called on the Python number that {value.how} made, not on the loss"
+        yield Finding("", "", RULE.severity, event.value_place, message, trail)
 
 
 def fix(finding: Finding, context: FixContext) -> Fix | None:

@@ -6,7 +6,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ...edits import Fix, FixContext
-from ...findings import Finding, Severity
+from ...facts import Tensor
+from ...findings import Finding, Severity, Step
+from ...flow import events
+from ...flow.trails import import_steps, mode_note
 from ...rule import Rule
 from ._switch import end_switch
 
@@ -15,7 +18,18 @@ if TYPE_CHECKING:
 
 
 def check(flow: Flow) -> Iterable[Finding]:
-    return ()
+    for event in flow.of(events.Backward):
+        value = event.value
+        if not isinstance(value, Tensor) or not value.dead or value.opaque:
+            continue
+        mode = next((c.mode for c in value.cuts if c.mode is not None and c.mode.persistent), None)
+        if mode is None or mode.place is None:
+            continue
+        trail = (*import_steps(mode.stack), Step(mode.place, mode_note(mode)))
+        yield Finding(
+            "", "", RULE.severity, event.value_place,
+            f"this loss was computed with gradients off, which {mode.how} left behind: `backward()` raises", trail,
+        )  # fmt: skip
 
 
 def fix(finding: Finding, context: FixContext) -> Fix | None:

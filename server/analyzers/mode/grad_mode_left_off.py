@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ...edits import Fix, FixContext
-from ...findings import Finding, Severity
+from ...facts import Tensor
+from ...findings import Finding, Severity, Step
+from ...flow import events
 from ...rule import Rule
 from ._switch import end_switch
 
@@ -15,7 +17,18 @@ if TYPE_CHECKING:
 
 
 def check(flow: Flow) -> Iterable[Finding]:
-    return ()
+    for event in flow.of(events.Backward):
+        value = event.value
+        if not isinstance(value, Tensor) or not value.dead or value.opaque:
+            continue
+        mode = next((c.mode for c in value.cuts if c.mode is not None and c.mode.persistent), None)
+        if mode is None or mode.place is None:
+            continue
+        yield Finding(
+            "", "", RULE.severity, mode.place,
+            f"{mode.how} turns gradients off for all that runs later, and a loss that is to train is computed then",
+            (Step(event.value_place, "the loss of this backward is computed with gradients off"),),
+        )  # fmt: skip
 
 
 def fix(finding: Finding, context: FixContext) -> Fix | None:

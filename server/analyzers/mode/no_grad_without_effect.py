@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...edits import Applicability, Edit, Fix, FixContext
 from ...findings import Finding, Severity
+from ...flow import events
 from ...rule import Rule
 
 if TYPE_CHECKING:
@@ -16,7 +17,17 @@ TRAINING = {"backward", "step", "zero_grad", "train"}  # calls after which it is
 
 
 def check(flow: Flow) -> Iterable[Finding]:
-    return ()
+    for event in flow.of(events.BareContext):
+        if event.in_with:
+            yield Finding(
+                "", "", Severity.ERROR, event.place,
+                f"`with {event.how}:` lacks the call and raises TypeError: write `{event.how}()`",
+            )  # fmt: skip
+        else:
+            yield Finding(
+                "", "", Severity.WARNING, event.place,
+                f"`{event.how}{'()' if event.called else ''}` as a statement changes nothing: it acts in a `with` or as a decorator",
+            )  # fmt: skip
 
 
 def fix(finding: Finding, context: FixContext) -> Fix | None:
