@@ -8,6 +8,7 @@ knows it by. What can't be read becomes a `Problem`, never an exception.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -159,6 +160,27 @@ class Disk:
         self._sites.clear()
         self.problems.clear()
 
+    def digest(self, path: str) -> bytes | None:
+        """A hash of the bytes of a file; None if it can't be read."""
+        try:
+            with open(path, "rb") as file:
+                return hashlib.blake2b(file.read(), digest_size=16).digest()
+        except OSError:
+            return None
+
+    def names_digest(self, folder: str) -> bytes:
+        """A hash of what lies in a folder, as far as an import can lead there."""
+        names = [
+            f"{name}/" if is_dir else name
+            for name, is_dir in sorted(self._listing(folder).items())
+            if (is_dir and name.isidentifier() and name != "__pycache__") or name.endswith(".py")
+        ]
+        return hashlib.blake2b("\n".join(names).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+    def listed(self) -> list[str]:
+        """The folders that were looked into so far."""
+        return list(self._listings)
+
     def root_of(self, path: str) -> str:
         """The project's root: the nearest folder with a `pyproject.toml`, a repository or the like, within the
         workspace folder that holds `path`; that folder itself if there is none."""
@@ -308,7 +330,7 @@ class Disk:
                 break
             roots.append(folder)
         configured = [normal(os.path.join(settings.root, name)) for name in settings.src]
-        roots += [folder for folder in (f"{root}/src", *configured, root) if self.is_dir(folder)]
+        roots += [folder for folder in (f"{root}/src", *configured) if self.is_dir(folder)] + [root]
         if package != own and not path.endswith("/__init__.py"):
             roots.append(own)
         return list(dict.fromkeys([*roots, *self._environment(path)]))

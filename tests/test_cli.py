@@ -64,6 +64,7 @@ def run(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(workspace, "engine", WordEngine)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("GRADLINE_CACHE_DIR", str(tmp_path.parent / f"{tmp_path.name}-cache"))
 
     def call(*arguments: str):
         code = main(arguments)

@@ -55,6 +55,8 @@ def register(commands: Any, help_class: type[argparse.HelpFormatter]) -> None:
     more.add_argument("--watch", action="store_true", help="check again whenever a file changes")
     more.add_argument("--stdin-filename", metavar="FILE", help="check standard input as if it were this file")
     more.add_argument("--force-exclude", action="store_true", help="leave out excluded files even if they are named")
+    more.add_argument("--no-cache", action="store_true", help="make the check anew even if nothing has changed")
+    more.add_argument("--cache-dir", metavar="FOLDER", help="where to keep what the last check said")
     more.add_argument("--config", metavar="FILE", help="take the settings from this file alone")
     more.add_argument("--isolated", action="store_true", help="heed no settings file")
 
@@ -163,7 +165,12 @@ def check_once(workspace: Workspace, arguments: argparse.Namespace, clock: Clock
     if arguments.fix or arguments.diff:
         fixed = fixing.fix_all(workspace, paths, arguments.unsafe_fixes, arguments.show_doubtful)
         clock.stage("fixing")
-    checked = workspace.check(paths, arguments.show_doubtful)
+    if stdin or arguments.no_cache or fixed.after:
+        checked = workspace.check(paths, arguments.show_doubtful)
+    else:
+        from .. import cache
+
+        checked = cache.check(workspace, paths, arguments.show_doubtful, arguments.cache_dir or cache.default_folder())
     clock.stage("checking")
     if arguments.add_ignore:
         failing = [finding for found in checked.findings.values() for finding in found if finding.severity.fails]
