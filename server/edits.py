@@ -121,7 +121,7 @@ class FixContext:
 
     def scope(self, place: Place) -> UnitText:
         """The function or method that the place stands in; the whole file for code at module level."""
-        return next((unit for unit in reversed(self._around(place, defs=True))), self.file(place.path))
+        return next((unit for unit in reversed(self._around(place, kind="def"))), self.file(place.path))
 
     def file(self, path: str) -> UnitText:
         """The whole file as one unit."""
@@ -135,19 +135,24 @@ class FixContext:
         """The tree of `scope(place)`, for fixes that must see the statements around a place."""
         return self._tree(self.scope(place))
 
+    def class_tree(self, place: Place) -> Tree | None:
+        """The tree of the outermost class that the place stands in, for fixes that need its bases or its `__init__`."""
+        around = self._around(place, kind="class")
+        return self._tree(around[0]) if around else None
+
     def file_tree(self, path: str) -> Tree | None:
         """The tree of the whole file: dear (tens of milliseconds per thousand lines); for module-level fixes."""
         return self._tree(self.file(path))
 
-    def _around(self, place: Place, defs: bool = False) -> list[UnitText]:
-        """The units that hold the place, outermost first; only functions and methods if `defs`."""
+    def _around(self, place: Place, kind: str = "") -> list[UnitText]:
+        """The units that hold the place, outermost first; `kind` is "def", "class" or any."""
         found: list[UnitText] = []
         units: Sequence[Unit] = cut(self.source(place.path).text)
         while units:
             inside = next((u for u in units if u.start <= place.start and place.end <= u.start + len(u.text)), None)
             if inside is None:
                 break
-            if inside.is_def or not defs:
+            if not kind or kind == ("def" if inside.is_def else inside.kind):
                 found.append(UnitText(place.path, inside.start, inside.text))
             units = inside.children
         return found
@@ -236,6 +241,13 @@ class Tree:
             if first <= start and end <= last and last - first < width:
                 best, width = node, last - first
         return best
+
+    def exactly(self, place: Place | None, *types: type[Node]) -> Node | None:
+        """The outermost node of these types that has exactly this span; None for a place of another file."""
+        if place is None or place.path != self.path:
+            return None
+        node = self.find(place, *types)
+        return node if node is not None and self.place(node) == place else None
 
     def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
         return self._parents.get(node)
@@ -365,6 +377,18 @@ class Tree:
         if index + 1 < len(line.body):
             return Edit(self.path, self.span(small)[0], self.span(line.body[index + 1])[0], "")
         return Edit(self.path, self.span(line.body[index - 1])[1], self.span(small)[1], "")
+
+    def together(self, first: cst.CSTNode, second: cst.CSTNode) -> bool:
+        """Whether the statements that hold two nodes stand in one block."""
+        return self.parent(self.statement(first)) is self.parent(self.statement(second))
+
+    def move_before(self, small: cst.CSTNode, statement: cst.CSTNode) -> tuple[Edit, ...]:
+        """Move a simple statement directly above another one."""
+        return self.delete(small), self.insert_before(statement, self.code(small))
+
+    def move_after(self, small: cst.CSTNode, statement: cst.CSTNode) -> tuple[Edit, ...]:
+        """Move a simple statement directly below another one."""
+        return self.delete(small), self.insert_after(statement, self.code(small))
 
     def insert_before(self, statement: cst.CSTNode, *lines: str) -> Edit:
         """New lines, indented as the statement is, directly above it (below its comments)."""

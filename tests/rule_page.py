@@ -87,7 +87,8 @@ def parse_page(text: str, where: str = "page") -> Page:
             if not section:
                 title = heading[2]
             elif section == "wrong":
-                page.examples.append(Example(title or f"example {len(page.examples) + 1}"))
+                own = len(heading[1]) > 2 and title
+                page.examples.append(Example(own or f"example {len(page.examples) + 1}"))
             continue
         fence = _FENCE.match(line)
         if not fence:

@@ -1,0 +1,108 @@
+"""An optimizer holds parameters that no backward can reach, because the line is cut on the way to the loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...edits import Applicability, Fix, FixContext
+from ...facts import Cut, Leaf, Node
+from ...findings import Finding, Place, Severity, Step
+from ...flow import events
+from ...flow.training import walk
+from ...flow.trails import cut_note, mode_note
+from ...rule import Rule
+from ._mending import mend
+
+if TYPE_CHECKING:
+    from ...flow import Flow
+
+
+def check(flow: Flow) -> Iterable[Finding]:
+    if not flow.whole or not flow.complete:
+        return
+    backwards = [event for event in flow.of(events.Backward) if not event.grad]
+    if not backwards or any(not _known(event) for event in backwards):
+        return
+    reached = {id(leaf) for event in flow.of(events.Backward) for leaf in event.reached}
+    for node in flow.handed:
+        if isinstance(node, Node):
+            found = walk(node)
+            reached |= {id(leaf) for leaf in (*found.sure, *found.maybe)}
+    held = _held(flow, reached)
+    if not held:
+        return
+    for event in backwards:
+        if not event.reached:
+            continue  # nothing at all is reached: other rules say it
+        for cut, leaves in _lost(event, reached):
+            wanted = [leaf for leaf in leaves if id(leaf) in held]
+            if not wanted:
+                continue
+            mode = cut.mode
+            place = mode.place if mode is not None and mode.place is not None else cut.place
+            made = held[id(wanted[0])]
+            names = ", ".join(dict.fromkeys(leaf.label or "a parameter" for leaf in wanted[:4]))
+            note = mode_note(mode) if mode is not None else cut_note(cut)
+            yield Finding(
+                "", "", RULE.severity, place,
+                f"{note}; the optimizer holds what comes before ({names}), and no backward reaches it",
+                (
+                    *((Step(cut.place, "here the line is lost"),) if place != cut.place else ()),
+                    Step(event.value_place, "the only way back from this loss leads through the cut"),
+                    Step(made, "this optimizer holds the parameters"),
+                ),
+            )  # fmt: skip
+
+
+def _known(event: events.Backward) -> bool:
+    from ...facts import Tensor
+
+    return isinstance(event.value, Tensor) and not event.opaque
+
+
+def _held(flow: Flow, reached: set[int]) -> dict[int, Place]:
+    """The leaves that an optimizer which steps was given, that should train and that nothing reaches."""
+    stepping = {id(event.optimizer) for event in flow.of(events.Step)}
+    held: dict[int, Place] = {}
+    for event in flow.of(events.OptimizerMade):
+        if id(event.optimizer) not in stepping or event.optimizer.cells.get("escaped"):
+            continue
+        for leaf in event.leaves:
+            cells = leaf.cells
+            if id(leaf) not in reached and cells.get("requires_grad") is True and not cells.get("escaped"):
+                held[id(leaf)] = event.place
+    return held
+
+
+def _lost(event: events.Backward, reached: set[int]) -> Iterable[tuple[Cut, list[Leaf]]]:
+    """The cuts before a loss, and the leaves behind each that are reached in no other way."""
+    cuts = list(event.cuts)
+    for node in event.zero:
+        if node.place is not None:
+            cuts.append(Cut(node.op, "zero", node.place, node.inputs, stack=node.stack))
+    seen: set[int] = set()
+    while cuts:
+        cut = cuts.pop()
+        if id(cut) in seen:
+            continue
+        seen.add(id(cut))
+        leaves: list[Leaf] = []
+        for source in cut.sources:
+            found = walk(source)
+            leaves += [leaf for leaf in found.sure if id(leaf) not in reached]
+            cuts.extend(found.cuts)
+        if leaves:
+            yield cut, leaves
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Take the cut back. Never safe: only the author knows whether these parameters are meant to train.
+
+    Needs: the place is the cut (`h.detach()`, `torch.no_grad()`).
+    """
+    mended = mend(context, finding.trail[-2].place, [finding.place])
+    return None if mended is None else Fix(mended.message, Applicability.UNSAFE, mended.edits)
+
+
+RULE = Rule(code="GL104", severity=Severity.WARNING, check=check)
