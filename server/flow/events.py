@@ -36,6 +36,7 @@ class Backward(Event):
     grad: bool = False  # it was autograd.grad
     stale: tuple[tuple[Leaf, Place], ...] = ()  # leaves that still hold a gradient which was already applied
     create: bool = False
+    zero: tuple[Node, ...] = ()  # operations on the way whose gradient is exactly zero
 
 
 @dataclass(eq=False)

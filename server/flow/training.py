@@ -156,6 +156,7 @@ def backward(
         return NONE
     found = walk(node)
     event.cuts = tuple(dict.fromkeys((*found.cuts, *tensor.cuts)))
+    event.zero = tuple(found.zero)
     event.opaque = found.opaque or not sure
     event.reached = tuple(leaf for leaf in (*found.sure, *found.maybe) if leaf.cells.get("requires_grad") is not False)
     if found.errors:
