@@ -111,12 +111,12 @@ class Project:
 
     def update(self, path: str, text: str | Source | None) -> None:
         """Set the text of a file (an unsaved buffer wins over `Files`), or forget what is known of it (None)."""
-        old = self._modules.pop(path, None)
+        known = self._modules.pop(path, None) is not None or path in self._overlay
         if text is None:
             self._overlay.pop(path, None)
         else:
             self._overlay[path] = text if isinstance(text, Source) else Source(text, path)
-        if text is None or old is None:
+        if text is None or not known:
             self._resolved.clear()
             for memo in self._memos.values():
                 memo.forget()  # an import may lead elsewhere now

@@ -38,6 +38,7 @@ class Workspace:
         self.configuration = configuration or Configuration()
         self.disk = Disk(roots, self.configuration)
         self.project = Project(self.disk)
+        self._settled: dict[tuple[str, bool], tuple[Source, tuple[Finding, ...], tuple[Finding, ...]]] = {}
 
     def source(self, path: str) -> Source | None:
         return self.project.source(path)
@@ -62,6 +63,9 @@ class Workspace:
         source = self.project.source(path)
         if source is None:
             return ()
+        known = self._settled.get((path, doubtful))
+        if known is not None and known[0] is source and known[1] == tuple(findings):
+            return known[2]
         settings = self.configuration.for_path(path)
         rules = catalog()
         names = {code: rule.name for code, rule in rules.items()}
@@ -72,4 +76,6 @@ class Workspace:
             for finding in (*outcome.kept, *outcome.unused)
             if finding.code in on and (doubtful or not finding.doubt)
         ]
-        return tuple(sorted(settled, key=lambda finding: (finding.place.start, finding.place.end, finding.code)))
+        result = tuple(sorted(settled, key=lambda finding: (finding.place.start, finding.place.end, finding.code)))
+        self._settled[path, doubtful] = source, tuple(findings), result
+        return result
