@@ -368,11 +368,13 @@ class _Recovery:
     def compound(self, start: int, end: int, indent: str) -> list[Any] | None:
         """A statement with bodies: its headers read without them, and its bodies again. None if it is none."""
         found = clauses(self.masked, start, end, indent, broken=True)
-        if not found or not any([clause.body < clause.end for clause in found]):
+        if not found or not any(clause.body < clause.end for clause in found):
             return None
         head = _HEAD.match(self.masked, found[0].start)
         if head is None or head[1] not in _COMPOUND:
             return None
+        if len(found) > MAX_CHAIN:
+            return [self.hole(start, end)]
         # A clause without a body is a line being typed: it stands before what it would tear apart
         typed = [clause for clause in found[1:] if clause.body == clause.end and clause.end == self.line_end(clause)]
         holes: list[Any] = [self.hole(clause.start, clause.end) for clause in typed]

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 LONG = 100  # lines of a block from which on its statements are units of their own: about 2 ms of reading
 
+MAX_DEPTH = 100  # classes and blocks in each other; Python has no more levels of indentation either
+
 # Shapes of classes and blocks that are remembered, per generation: more than a large project's open files have
 MEMO_SHAPES = 4096
 
@@ -114,7 +116,7 @@ class Unit:
     @property
     def broken(self) -> bool:
         """Whether any of it, children included, is not Python."""
-        return self._reading.broken or any([child.broken for child in self.children])
+        return self._reading.broken or any(child.broken for child in self.children)
 
     @property
     def _reading(self) -> Reading:
@@ -155,7 +157,7 @@ def cut(text: str, anchor: tuple[Unit, ...] | None = None) -> Units:
         return fresh
     good = anchor if anchor.good is None else anchor.good
     known = {unit.text for unit in good}
-    if not any([unit.broken for unit in fresh if unit.text not in known]):
+    if not any(unit.broken for unit in fresh if unit.text not in known):
         return fresh
     edit = _Edit(good.text, text)
     return Units.of(text, [edit.unit(span) for span in edit.spans(good, 0, len(text), "")], good)
@@ -424,7 +426,7 @@ def _def_shape(name: str) -> Shape:
     return Shape("code", name, True)
 
 
-def _shape(text: str, masked: str, piece: Piece, indent: str) -> Shape:
+def _shape(text: str, masked: str, piece: Piece, indent: str, depth: int = 0) -> Shape:
     found = _KEYWORD.match(masked, piece.head, piece.end)
     if found is None:
         return _CODE
@@ -432,10 +434,12 @@ def _shape(text: str, masked: str, piece: Piece, indent: str) -> Shape:
         return _def_shape(found["name"])
     if found["block"] and masked.count("\n", piece.start, piece.end) <= LONG:
         return _CODE
+    if depth == MAX_DEPTH:
+        return _CODE
     key = text[piece.start : piece.end]
     shape = _shapes.get(key)
     if shape is None:
-        shape = _old_shapes.get(key) or _divided(text, masked, piece, indent, found["class_name"])
+        shape = _old_shapes.get(key) or _divided(text, masked, piece, indent, depth, found["class_name"])
         if len(_shapes) >= MEMO_SHAPES:
             _old_shapes.clear()
             _old_shapes.update(_shapes)
@@ -444,7 +448,7 @@ def _shape(text: str, masked: str, piece: Piece, indent: str) -> Shape:
     return shape
 
 
-def _divided(text: str, masked: str, piece: Piece, indent: str, name: str | None) -> Shape:
+def _divided(text: str, masked: str, piece: Piece, indent: str, depth: int, name: str | None) -> Shape:
     """The shape of a class (which has a `name`) or a long block."""
     regions: list[Region] = []
     children: list[tuple[int, int, Shape]] = []
@@ -455,7 +459,7 @@ def _divided(text: str, masked: str, piece: Piece, indent: str, name: str | None
             continue
         pieces = statements(masked, clause.body, clause.end, inner)
         first = len(children)
-        children += [(p.start - base, p.end - base, _shape(text, masked, p, inner)) for p in pieces]
+        children += [(p.start - base, p.end - base, _shape(text, masked, p, inner, depth + 1)) for p in pieces]
         spans = tuple([(a, b) for a, b, _ in children[first:]])
         regions.append(Region(spans[0][0], spans[-1][1], first, spans))
     if name is not None:
@@ -524,12 +528,12 @@ class _Edit:
 
     def _inside(self, host: Unit) -> Span | None:
         """The class or block that was edited in one of its bodies, its other children as they were. Else None."""
-        for number, region in enumerate(host.shape.regions):
-            if host.start + region.start <= self.start and self.end <= host.start + region.end:
-                break
-        else:
-            return None
         regions = list(host.shape.regions)
+        holds = [host.start + r.start <= self.start and self.end <= host.start + r.end for r in regions]
+        if True not in holds:
+            return None
+        number = holds.index(True)
+        region = regions[number]
         start, end = host.start, host.end + self.shift
         inner = host.children[region.first : region.first + len(region.spans)]
         indent = _indentation(host.text, region.start, region.end)
