@@ -110,6 +110,6 @@ def covers(claim: Claim, seen: Seen) -> bool:
         return seen.kind == claim.kind
     if seen.kind != "tensor":
         return False
-    if claim.kind != "tensor" and seen.requires_grad != (claim.kind == "attached"):
+    if claim.kind != "tensor" and not seen.lies and seen.requires_grad != (claim.kind == "attached"):
         return False
     return claim.rank == "?" or (seen.elements == 1) == (claim.rank == "scalar")

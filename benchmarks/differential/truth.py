@@ -15,13 +15,19 @@ import signal
 import sys
 import types
 import warnings
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import torch
 
 MARK = re.compile(r"^(\s*)([A-Za-z_][\w.]*)  # reveal$", re.MULTILINE)
 
 
 class Seen(NamedTuple):
-    """One observation: `kind` is "tensor", "number", "array", "none" or another type's name."""
+    """One observation: `kind` is "tensor", "number", "array", "none" or another type's name.
+
+    `lies`: it says that it requires grad, but reaches no leaf except views that were made under no_grad.
+    """
 
     kind: str
     requires_grad: bool
@@ -30,6 +36,7 @@ class Seen(NamedTuple):
     rank: int
     floating: bool
     mode: str  # "on", "off" or "inference"
+    lies: bool = False
 
 
 def marks(files: dict[str, str]) -> dict[tuple[str, int], tuple[str, int]]:
@@ -49,6 +56,26 @@ def instrumented(path: str, text: str) -> str:
         return f"{m[1]}__reveal__({path!r}, {line}, {m[2]})"
 
     return MARK.sub(call, text)
+
+
+def lies(value: torch.Tensor) -> bool:
+    """A view made under no_grad says that it requires grad, yet nothing flows on from it (claim M27)."""
+    if not value.requires_grad:
+        return False
+    if value.grad_fn is None:
+        return value._is_view()
+    todo, seen, leaves = [value.grad_fn], set(), 0
+    while todo:
+        node = todo.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):
+            if not node.variable._is_view():
+                return False
+            leaves += 1
+        todo.extend(n for n, _ in node.next_functions if n is not None)
+    return leaves > 0
 
 
 def run(files: dict[str, str], seed: int) -> tuple[dict[tuple[str, int], set[Seen]], str]:
