@@ -1,0 +1,307 @@
+"""Every backward call: what was differentiated, what its graph reaches, and who has a gradient afterwards."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any, Optional
+
+from . import grad_mode, ops
+from .places import show
+from .run import Run
+
+MAX_RECORDS = 128
+MAX_NAMES = 200
+
+
+def install(run: Run) -> None:
+    """Replace `torch.autograd.backward`, which `Tensor.backward` looks up when called, and `torch.autograd.grad`."""
+    autograd = run.torch.autograd
+    original, original_grad = autograd.backward, autograd.grad
+
+    def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+        if not run.ours():
+            return original(tensors, *args, **kwargs)
+        record = run.safely(before, run, tensors, args, kwargs, sys._getframe(1)) or {}
+        run.busy += 1  # a reentrant checkpoint calls backward inside backward
+        start = time.perf_counter()
+        try:
+            result = original(tensors, *args, **kwargs)
+        except BaseException as error:
+            run.busy -= 1
+            run.safely(failed, run, record, error)
+            raise
+        run.busy -= 1
+        run.safely(after, run, record, time.perf_counter() - start)
+        run.maybe_stop()
+        return result
+
+    def grad(outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original_grad(outputs, inputs, *args, **kwargs)
+        if run.ours():
+            run.safely(_grad, run, outputs, result, args, kwargs, sys._getframe(1))
+        return result
+
+    for mine, theirs in ((backward, original), (grad, original_grad)):
+        mine.__doc__, mine.__wrapped__ = theirs.__doc__, theirs  # type: ignore[attr-defined]
+    autograd.backward, autograd.grad = backward, grad
+    run.undo += [lambda: setattr(autograd, "backward", original), lambda: setattr(autograd, "grad", original_grad)]
+
+
+def _grad(run: Run, outputs: Any, result: Any, args: tuple, kwargs: dict, frame: Any) -> None:
+    """Without `create_graph` the gradients that come back carry no graph: a cut like any other."""
+    from . import cuts
+
+    run.autograd_grads += 1
+    create = kwargs.get("create_graph", args[2] if len(args) > 2 else False)
+    if create or not isinstance(result, (list, tuple)) or not run.options["level"] == "full":
+        return
+    with run.quiet():
+        sources = [t for t in (outputs if isinstance(outputs, (list, tuple)) else (outputs,)) if t.requires_grad]
+        key = cuts.cut(run, "autograd.grad", "no create_graph", sources, frame)
+        for tensor in result:
+            if tensor is not None:
+                cuts.mark(run, tensor, frozenset((key,)))
+
+
+def first(tensors: Any) -> Any:
+    return tensors[0] if isinstance(tensors, (list, tuple)) and tensors else tensors
+
+
+def before(run: Run, tensors: Any, args: tuple, kwargs: dict, frame: Any) -> dict:
+    run.backward_calls += 1
+    run.since_step += 1
+    run.idle = False
+    tensor = first(tensors)
+    stack = run.places.stack(frame, 6)
+    record: dict[str, Any] = {"n": run.backward_calls, "step": run.steps, "at": show(stack), "grad_enabled": run.grad_on()}
+    record["training"] = [ref().training for ref, _ in run.roots.values() if ref() is not None]
+    if run.first_backward is None:
+        run.first_backward = round(time.time() - run.started, 3)
+    blame = grad_mode.blamed(run)
+    if blame is not None:
+        record["grad_off_since"] = run.strip(blame)
+        code = blame.get("code")
+        inner = frame
+        while code is not None and inner is not None:  # the blamed function is still running: name the line it is at
+            if inner.f_code is code:
+                record["inside"] = {"file": code.co_filename, "line": inner.f_lineno, "function": code.co_name}
+            inner = inner.f_back
+    if len(run.backwards) < MAX_RECORDS:
+        run.backwards.append(record)
+    if not isinstance(tensor, run.torch.Tensor):
+        record["type"] = type(tensor).__name__
+        return record
+    with run.quiet():
+        record.update(
+            shape=list(tensor.shape),
+            dtype=str(tensor.dtype).replace("torch.", ""),
+            device=str(tensor.device),
+            requires_grad=tensor.requires_grad,
+            grad_fn=type(tensor.grad_fn).__name__ if tensor.grad_fn is not None else None,
+        )
+        born = run.born.get(id(tensor))
+        if born is not None and born[0]() is tensor:
+            record["made"] = run.one(born[1])
+        if tensor.numel() == 1 and not tensor.is_meta and not hasattr(tensor, "_local_tensor"):
+            value = tensor.detach().float().item()
+            finite = value == value and abs(value) != float("inf")
+            record["value"] = value if finite else str(value)
+            if not finite:
+                run.anomalies.append({"kind": "loss is not finite", "value": str(value), "at": record["at"]})
+        leaves, nodes = run.walk(tensor)
+        record["graph_nodes"], record["leaves"] = len(nodes), len(leaves)
+        record["_leaves"] = set(leaves)
+        record["_nodes"] = nodes
+        record["_old"] = bool(run.loss_nodes) and any(node in nodes for node, step in run.loss_nodes)
+        run.reached.update(leaves)
+        if tensor.is_leaf and tensor.requires_grad:
+            record["is_leaf"] = True
+            made = run.made_leaf.get(id(tensor))
+            if made is not None and made[0]() is tensor:
+                record["made_leaf"] = {"at": show(made[1]), "how": made[2]}
+        keys = marks_of(run, tensor)
+        record["_marks"] = keys
+        run.loss_marks |= keys
+        record["cuts_feeding_the_loss"] = [list(key[0] or ("?", 0)) + [key[1]] for key in list(keys)[:50]]
+        _dead_terms(run, tensor)
+        if tensor.grad_fn is not None:
+            run.loss_nodes.append((tensor.grad_fn, run.steps))
+            del run.loss_nodes[:-8]
+        parameters = run.parameters()
+        run.had = {}
+        for key, (_, parameter) in parameters.items():
+            if key not in run.stepped:
+                continue
+            gradient = parameter.grad if parameter.is_leaf else None
+            if gradient is None or (not gradient.is_sparse and not bool(local(gradient).any())):
+                run.stepped.pop(key, None)  # cleared since its step
+                run.stale.pop(key, None)
+            else:
+                run.had[key] = (parameter, gradient._version)
+    _memory(run, record, "before")
+    return record
+
+
+def local(tensor: Any) -> Any:
+    """The rank's own part of a distributed tensor: looking at it must never start a collective."""
+    return getattr(tensor, "_local_tensor", tensor)
+
+
+def marks_of(run: Run, tensor: Any) -> frozenset:
+    entry = run.marks.get(id(tensor))
+    return entry[1] if entry is not None and entry[0]() is tensor else frozenset()
+
+
+def _dead_terms(run: Run, loss: Any) -> None:
+    """Sums on the way to the loss in which one term has no graph: follow only additions and scalings."""
+    if not run.dead_terms:
+        return
+    chain: set = set()
+    todo = [loss.grad_fn]
+    while todo and len(chain) < 64:
+        node = todo.pop()
+        if node is None or node in chain or not any(word in type(node).__name__ for word in ops.ADD_NODES):
+            continue
+        chain.add(node)
+        todo.extend(after for after, _ in node.next_functions)
+    for entry in run.dead_terms:
+        ref = entry[0]
+        if entry[1] in chain or ref() is loss:
+            entry[3]["reached"] = True
+            entry[3].setdefault("backward", run.backward_calls)
+
+
+def _memory(run: Run, record: dict, when: str) -> None:
+    cuda = run.torch.cuda
+    if cuda.is_initialized():
+        cuda.synchronize()
+        record[f"gpu_peak_{when}"] = cuda.max_memory_allocated()
+
+
+def failed(run: Run, record: dict, error: BaseException) -> None:
+    record["ok"] = False
+    text = str(error)
+    record["error"] = f"{type(error).__name__}: {text.splitlines()[0][:400] if text else ''}"
+    if not isinstance(error, Exception):
+        run.backwards[:] = [entry for entry in run.backwards if entry is not record]
+
+
+def norms(run: Run, gradients: list) -> list[float]:
+    """The 2-norm of each gradient, with one wait per device."""
+    torch = run.torch
+    by_device: dict[Any, list[tuple[int, Any]]] = {}
+    out = [0.0] * len(gradients)
+    for index, gradient in enumerate(gradients):
+        values = local(gradient).detach()
+        if values.is_sparse:
+            values = values.coalesce().values()
+        if not values.numel() or values.is_meta:
+            continue
+        if values.is_complex():
+            values = torch.view_as_real(values)
+        dtype = values.dtype if values.dtype == torch.float64 else torch.float32
+        norm = torch.linalg.vector_norm(values, dtype=dtype).double()
+        by_device.setdefault(values.device, []).append((index, norm))
+    for entries in by_device.values():
+        for (index, _), value in zip(entries, torch.stack([norm for _, norm in entries]).tolist()):
+            out[index] = value
+    return out
+
+
+def after(run: Run, record: dict, seconds: float) -> None:
+    torch = run.torch
+    record["ok"] = True
+    record["seconds"] = round(seconds, 6)
+    record["forward_seconds"] = round(run.forward_seconds, 6)
+    run.forward_seconds = 0.0
+    with run.quiet(), torch.no_grad():
+        _memory(run, record, "after")
+        nodes = record.pop("_nodes", set())
+        _age(run, nodes)
+        for key in record.get("_leaves", ()):
+            run.fresh.setdefault(key, []).append(run.backward_calls)
+        run.grad_read = False
+        if len(run.backwards) >= MAX_RECORDS:
+            return
+        named = [(key, name, p.grad) for key, (name, p) in run.parameters().items() if p.is_leaf and p.requires_grad]
+        none = [name for _, name, gradient in named if gradient is None]
+        have = [(key, name, gradient) for key, name, gradient in named if gradient is not None]
+        zero: list[str] = []
+        bad: list[str] = []
+        good: list[float] = []
+        for (key, name, _), norm in zip(have, norms(run, [gradient for _, _, gradient in have])):
+            finite = norm == norm and norm != float("inf")
+            run.grads[key] = max(run.grads.get(key, 0.0), norm if finite else float("inf"))
+            run.seen_grads[key] = {"norm": norm if finite else str(norm), "backward": run.backward_calls}
+            if not finite:
+                bad.append(name)
+            elif norm == 0.0:
+                zero.append(name)
+            else:
+                good.append(norm)
+        for key, (parameter, version) in run.had.items():
+            if parameter.grad is not None and parameter.grad._version != version and key in record["_leaves"]:
+                clears = [(owner, run.one(place)) for owner, place in run.clears]
+                run.stale.setdefault(key, {"at": record["at"], "clears": clears})
+        record["parameters"] = {
+            "trainable": len(named),
+            "with_grad": len(have),
+            "none": none[:MAX_NAMES],
+            "none_count": len(none),
+            "zero": zero[:MAX_NAMES],
+            "zero_count": len(zero),
+            "not_finite": bad[:MAX_NAMES],
+            "norm": sum(norm * norm for norm in good) ** 0.5,
+            "largest": max(good, default=0.0),
+            "smallest": min(good, default=0.0),
+        }
+        if bad:
+            run.anomalies.append({"kind": "gradient is not finite", "params": bad[:20], "at": record["at"]})
+
+
+def _age(run: Run, nodes: set) -> None:
+    """What this backward went through and is still alive is old: using it again needs a graph that is freed."""
+    run.old = {key: entry for key, entry in run.old.items() if entry[0]() is not None}
+    for key, (ref, place) in list(run.born.items()):
+        tensor = ref()
+        if tensor is None:
+            del run.born[key]
+            continue
+        try:
+            node = tensor.grad_fn
+        except RuntimeError:  # a view made under no_grad whose base was changed in place
+            continue
+        if node is not None and node in nodes:
+            run.old[key] = (ref, place, run.backward_calls)
+        elif node is not None and tensor.numel() == 1 and len(run.scalars) < 512:
+            run.scalars.append((ref, place))
+    if len(run.born) > 50_000:
+        run.born.clear()
+
+
+def kept_graphs(run: Run) -> list[tuple[Optional[Any], int]]:
+    """Live scalars whose graph goes back through the losses of several steps: a running total that keeps them."""
+    steps = {node: step for node, step in run.loss_nodes}
+    found: list[tuple[Optional[Any], int]] = []
+    candidates = [*run.scalars, *[entry for entry in run.born.values()]]
+    for ref, place in candidates:
+        tensor = ref()
+        if tensor is None or not tensor.requires_grad or tensor.numel() != 1:
+            continue
+        reached: set[int] = set()
+        seen: set = set()
+        todo = [tensor.grad_fn]
+        while todo and len(seen) < 256:
+            node = todo.pop()
+            if node is None or node in seen:
+                continue
+            seen.add(node)
+            if node in steps:
+                reached.add(steps[node])
+                continue
+            if any(word in type(node).__name__ for word in ops.ADD_NODES):
+                todo.extend(after for after, _ in node.next_functions)
+        if len(reached) > 1:
+            found.append((place, len(reached)))
+    return found

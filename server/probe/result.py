@@ -1,0 +1,112 @@
+"""One report out of the reports of all processes of a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .options import Asked
+
+ORDER = {"certain": 0, "likely": 1, "possible": 2}
+NORM_TOLERANCE = 1e-3  # relative difference between ranks' gradient norms after an all-reduce that is only rounding
+
+
+def merge(outcome: dict[str, Any], asked: Asked, python: str, torch: str) -> dict[str, Any]:
+    """The report that every view is made of: the main process's (or rank 0's), with what other ranks saw beside it."""
+    reports = outcome["reports"]
+    trained = [r for r in reports if r.get("backward_calls") or r.get("steps")]
+    ranks = sorted((r for r in trained if r.get("rank") is not None and (r.get("world_size") or 1) > 1), key=lambda r: r["rank"])
+    main = next((r for r in reports if r.get("main")), None)
+    if main is not None and (main in trained or not trained):
+        chosen = main
+    else:
+        chosen = ranks[0] if ranks else trained[0] if trained else main or {}
+    report: dict[str, Any] = {k: v for k, v in chosen.items() if k not in ("main", "pid", "executed")}
+    report.setdefault("findings", [])
+    report.setdefault("notes", [])
+    report["version"] = 1
+    report["target"] = asked.target
+    report["command"] = asked.command_line()
+    report["cwd"] = asked.cwd
+    report["interpreter"] = {"path": asked.python, "python": python, "torch": chosen.get("torch") or torch}
+    report["exit_status"] = outcome["status"]
+    report["seconds"] = outcome["seconds"]
+    report["isolation"] = outcome["isolation"]
+    report["executed"] = sorted({tuple(pair) for r in reports for pair in r.get("executed", ())})
+    report["processes"] = [
+        {k: r.get(k) for k in ("pid", "rank", "world_size", "stopped", "steps", "backward_calls")} for r in reports
+    ]
+    if outcome["why"]:
+        report["stopped"] = f"{outcome['why']} ({chosen.get('stopped', 'no report')})"
+    report.setdefault("stopped", f"the program ended with status {outcome['status']} and left no report")
+    if not reports:
+        report["notes"].append("no process of this run left a report: none of them imported torch, or it was killed")
+    if len(ranks) > 1:
+        report["ranks"] = [_rank(r) for r in ranks]
+        report["differences"] = differences(ranks)
+        for other in ranks:
+            for finding in other.get("findings", ()):
+                _join(report["findings"], finding, other["rank"], chosen.get("rank"))
+    report["findings"].sort(key=lambda f: ORDER.get(f["confidence"], 3))
+    return report
+
+
+def _join(findings: list[dict], finding: dict, rank: int, own: Any) -> None:
+    """Add a rank's finding, or say of ours that this rank has it too."""
+    def key(f: dict) -> tuple:
+        return f["rule"], (f["at"] or {}).get("file"), (f["at"] or {}).get("line")
+
+    same = next((f for f in findings if key(f) == key(finding)), None)
+    if same is None:
+        findings.append({**finding, "ranks": [rank]})
+    else:
+        same.setdefault("ranks", [own] if own is not None else [])
+        if rank not in same["ranks"]:
+            same["ranks"].append(rank)
+
+
+def _rank(report: dict) -> dict[str, Any]:
+    states: dict[str, int] = {}
+    for row in report.get("parameters", ()):
+        states[row["grad"]] = states.get(row["grad"], 0) + 1
+    return {
+        "rank": report["rank"],
+        "stopped": report["stopped"],
+        "steps": report["steps"],
+        "grad_states": states,
+        "grad_on_at_end": report["grad_mode"]["on_at_end"],
+        "findings": len(report["findings"]),
+    }
+
+
+def differences(ranks: list[dict]) -> list[dict[str, Any]]:
+    """What ranks disagree on: grad mode, which parameters got gradients, and norms after the all-reduce."""
+    out: list[dict[str, Any]] = []
+    first = ranks[0]
+    modes = {r["rank"]: r["grad_mode"]["on_at_end"] for r in ranks}
+    if len(set(modes.values())) > 1:
+        out.append({"kind": "grad mode", "message": f"grad mode at the end: {modes}"})
+    base = {row["name"]: row for row in first.get("parameters", ())}
+    for other in ranks[1:]:
+        rows = {row["name"]: row for row in other.get("parameters", ())}
+        state = [n for n in base if n in rows and base[n]["grad"] != rows[n]["grad"]]
+        if state:
+            text = f"rank {first['rank']} and rank {other['rank']} differ in whether {len(state)} parameters got a gradient"
+            out.append({"kind": "gradients", "message": text, "parameters": state[:200]})
+        norm = [
+            n for n in base
+            if n in rows and not base[n].get("sharded") and isinstance(base[n]["norm"], float) and isinstance(rows[n]["norm"], float)
+            and abs(base[n]["norm"] - rows[n]["norm"]) > NORM_TOLERANCE * max(abs(base[n]["norm"]), 1e-12)
+        ]
+        if norm:
+            text = f"rank {first['rank']} and rank {other['rank']} have different gradient norms in {len(norm)} parameters"
+            out.append({"kind": "norms", "message": text, "parameters": norm[:200]})
+        missing = sorted(set(base) ^ set(rows))
+        if missing:
+            text = f"rank {first['rank']} and rank {other['rank']} do not have the same parameters"
+            out.append({"kind": "parameters", "message": text, "parameters": missing[:200]})
+    return out
+
+
+def counts(report: dict[str, Any]) -> int:
+    """Findings that are more than `possible`."""
+    return sum(f["confidence"] != "possible" for f in report["findings"])
