@@ -57,6 +57,7 @@ class Mode:
     how: str = ""  # "torch.no_grad()", "torch.set_grad_enabled(False)", ...
     persistent: bool = False  # set by a call, not undone by leaving a block
     stack: Frames | None = None
+    off: Mode | None = None  # of a mode that is not known: the persistent switch that may have turned it off
 
     @property
     def records(self) -> bool:
@@ -90,6 +91,7 @@ class Const(Value):
     """A Python constant whose value is known (`None`, a bool, a str, a number)."""
 
     value: object
+    made: Place | None = None  # of a None: the function without a return, or the `backward()`, that gave it
 
 
 NONE = Const(None)
@@ -167,6 +169,7 @@ class Tensor(Value):
     leaf: Leaf | None = None  # it *is* this leaf
     opaque: bool = False
     inference: bool = False  # made in inference mode
+    mode: Place | None = None  # what set that mode
     tag: str = ""  # what it is the output of, where a rule asks ("softmax", "sigmoid", "scaled", ...)
     made: Place | None = None  # where it was made
     storage: Storage | None = None
@@ -518,9 +521,11 @@ def join_plain(a: object, b: object) -> object:
 
 
 def join_modes(a: Mode, b: Mode) -> Mode:
+    off = next((m.off or m for m in (a, b) if m.off or (m.kind == OFF and m.persistent)), None)
     if a.kind == b.kind:
-        return a if a.place is not None else b
-    return Mode(MAYBE, a.place or b.place, a.how or b.how, stack=a.stack or b.stack)
+        return a if a.place is not None and (a.off or not b.off) else b
+    shown = off or (a if a.kind in (OFF, INFERENCE) else b)
+    return Mode(MAYBE, shown.place, shown.how, shown.persistent, shown.stack, off)
 
 
 def join_numbers(a: Value, b: Value) -> Value:
@@ -533,7 +538,9 @@ def join_numbers(a: Value, b: Value) -> Value:
         return Number()
     if any(isinstance(v, Const) and (v.value is None or isinstance(v.value, (str, bool))) for v in (a, b)):
         return Union((a, b))
-    return a if isinstance(a, Number) and a.source is not None else b if isinstance(b, Number) else Number()
+    numbers = [v for v in (a, b) if isinstance(v, Number)]
+    known = next((v for v in numbers if v.cut is not None), next((v for v in numbers if v.source is not None), None))
+    return known or Number()
 
 
 def join_tensors(a: Tensor, b: Tensor) -> Tensor:

@@ -201,7 +201,9 @@ def enter_function(run: Interpreter, func: Function, args: Args, e: ir.Call | No
         if isinstance(code, ir.Lambda):
             return run.eval(code.body)
         if not run.run_body(code.body):
-            frame.exits.append((NONE, run.state.changes(frame.mark)))
+            made = ir.unpack(code.name_at)
+            nothing = Const(None, Place(func.module.path, func.base + made[0], func.base + made[1]))
+            frame.exits.append((nothing, run.state.changes(frame.mark)))
     finally:
         run.frames.pop()
         run.stack = stack

@@ -37,6 +37,9 @@ class Backward(Event):
     stale: tuple[tuple[Leaf, Place], ...] = ()  # leaves that still hold a gradient which was already applied
     create: bool = False
     zero: tuple[Node, ...] = ()  # operations on the way whose gradient is exactly zero
+    nodes: tuple[Node, ...] = ()  # the graph that is surely walked
+    always: bool = True  # no unknown condition decides whether it is reached
+    bound: Place | None = None  # the statement that last gave the name that is back-propagated its value
 
 
 @dataclass(eq=False)
@@ -175,6 +178,14 @@ class Forward(Event):
 
 
 @dataclass(eq=False)
+class DeadTerm(Event):
+    """`live + dead`: a scalar without a graph is added to one that has one; `node` is that of the sum."""
+
+    cuts: tuple[Cut, ...]
+    node: Node | None
+
+
+@dataclass(eq=False)
 class NoneUsed(Event):
     """An attribute was read of a value that is None there."""
 
@@ -200,3 +211,4 @@ class InPlace(Event):
     target: Tensor
     how: str
     mode: Mode | None = None
+    leaf: Leaf | None = None  # the leaf whose memory it is

@@ -124,6 +124,7 @@ class Interpreter:
         self.state = State()
         self.events: list[events.Event] = []
         self.steps = 0
+        self.at = 0  # span of the call that is being evaluated
         self.complete = True
         self.depth = 0
         self.nesting = 0
@@ -150,6 +151,16 @@ class Interpreter:
         start, end = ir.unpack(at)
         frame = self.frames[-1]
         return Place(frame.module.path, frame.base + start, frame.base + end)
+
+    def place_now(self) -> Place:
+        """The expression or statement that is being evaluated, as closely as it is known."""
+        frame = self.frames[-1]
+        start, end = ir.unpack(self.at)
+        return Place(frame.module.path, frame.base + start, frame.base + end)
+
+    def certain_now(self) -> bool:
+        """Whether this point is reached on every run: no unknown condition above it, in any running function."""
+        return all(frame.branches == 0 for frame in self.frames)
 
     def record(self, event: events.Event) -> None:
         self.events.append(event)
@@ -619,7 +630,7 @@ class Interpreter:
                 state.mode = mode_before
                 stuck = next((m for m in modes if m.persistent and not m.records), None)
                 if stuck is not None and mode_before.records:
-                    state.mode = Mode(MAYBE, stuck.place, stuck.how, True, stuck.stack)
+                    state.mode = Mode(MAYBE, stuck.place, stuck.how, True, stuck.stack, stuck)
                 if handler.name:
                     self.bind(handler.name, UNKNOWN)
                 frame.branches += 1
@@ -634,7 +645,15 @@ class Interpreter:
         if s.final:
             frame.cleanups = frame.cleanups[:depth]
             if not ended:
+                switched = len(modes)
+                if outer is not None:
+                    self.notes["modes"] = modes
                 ended = self.run_body(s.final)
+                self.notes["modes"] = outer
+                if len(modes) > switched:
+                    modes.clear()  # what the body switched is put right, whatever happens
+        if isinstance(outer, list):
+            outer.extend(modes)
         return ended
 
     # ------------------------------------------------------------ definitions and imports
@@ -865,6 +884,7 @@ class Interpreter:
         from .objects import get_attribute, super_of
 
         self.tick()
+        self.at = e.at
         func_e = e.func
         if type(func_e) is ir.Name and func_e.id == "super" and not e.keywords:
             return super_of(self, [self.eval(a) for a in e.args])
@@ -1115,14 +1135,14 @@ def _stored(body: ir.Body, names: set[str]) -> None:
         kind = type(s)
         if kind is ir.Assign:
             for target in s.targets:  # type: ignore[union-attr]
-                _targets(target, names)
+                target_names(target, names)
         elif kind is ir.AugAssign or kind is ir.AnnAssign:
-            _targets(s.target, names)  # type: ignore[union-attr]
+            target_names(s.target, names)  # type: ignore[union-attr]
         elif kind is ir.If or kind is ir.While:
             _stored(s.body, names)  # type: ignore[union-attr]
             _stored(s.orelse, names)  # type: ignore[union-attr]
         elif kind is ir.For:
-            _targets(s.target, names)  # type: ignore[union-attr]
+            target_names(s.target, names)  # type: ignore[union-attr]
             _stored(s.body, names)  # type: ignore[union-attr]
         elif kind is ir.With:
             _stored(s.body, names)  # type: ignore[union-attr]
@@ -1132,14 +1152,15 @@ def _stored(body: ir.Body, names: set[str]) -> None:
                 _stored(handler.body, names)
 
 
-def _targets(target: ir.Expr, names: set[str]) -> None:
+def target_names(target: ir.Expr, names: set[str]) -> None:
+    """Add the names that an assignment target binds."""
     if isinstance(target, ir.Name):
         names.add(target.id)
     elif isinstance(target, (ir.Tuple, ir.List)):
         for item in target.items:
-            _targets(item, names)
+            target_names(item, names)
     elif isinstance(target, ir.Star):
-        _targets(target.value, names)
+        target_names(target.value, names)
 
 
 STATEMENTS: dict[type, Callable[[Interpreter, object], bool]] = {

@@ -95,6 +95,9 @@ def enter(run: Interpreter, value: Value, e: ir.Expr) -> tuple[Value, Callable[[
             restored = before
         else:
             restored = value.before
+            modes = run.notes.get("modes")
+            if isinstance(modes, list) and value.mode in modes:
+                modes.remove(value.mode)  # leaving the block undoes it, also on an exception
             inside = run.state.mode
             run.state.mode = Mode(inside.kind, inside.place, inside.how, False, inside.stack)
 

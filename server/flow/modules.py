@@ -41,7 +41,7 @@ from . import events
 from .interp import Args, Interpreter
 from .objects import MODULE, bound, find, is_module
 from .python import Items, iterate
-from .tensors import Inputs, bump, graph_of, recorded, save
+from .tensors import Inputs, bump, graph_of, recorded, refuse_inference, save
 
 CONTAINERS = {"torch.nn.Sequential": "sequence", "torch.nn.ModuleList": "sequence", "torch.nn.ModuleDict": "mapping",
               "torch.nn.ParameterList": "sequence", "torch.nn.ParameterDict": "mapping"}  # fmt: skip
@@ -522,6 +522,8 @@ def apply_module(run: Interpreter, obj: Object, info: torchlib.Module, args: Arg
         run.record(events.InPlace(place, run.stack, inplace, info.name, run.state.mode))
     out_storage = out_storage or Storage()
     if found.nodes:
+        if run.state.mode.records and (isinstance(leaf, Leaf) or "in" in info.saves) and not info.loss:
+            refuse_inference(run, [v for v in args.positional[:1] if isinstance(v, Tensor)])
         for what in info.saves:
             if what == "out":
                 save(saved, out_storage)

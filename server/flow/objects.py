@@ -130,6 +130,9 @@ def get_attribute(run: Interpreter, value: Value, name: str, e: ir.Attr) -> Valu
         return handler(run, value, name, e)
     if isinstance(value, Unknown):
         return value
+    if isinstance(value, Const) and value.value is None:
+        run.record(events.NoneUsed(run.place(e.at), run.stack, name, value.made, "value"))
+        return UNKNOWN
     return Method(value, name, run.place(e.at))
 
 
@@ -254,6 +257,15 @@ def read_function(run: Interpreter, value: Function, name: str, e: ir.Attr) -> V
     return Text() if name in ("__name__", "__doc__", "__qualname__") else Method(value, name, run.place(e.at))
 
 
+def read_sequence(run: Interpreter, value: Sequence, name: str, e: ir.Attr) -> Value:
+    """`torch.max(x, dim).values`: the fields of torch's named tuples."""
+    items = value.cells.get("items")
+    index = {"values": 0, "indices": 1}.get(name)
+    if index is not None and value.kind == "tuple" and isinstance(items, tuple) and len(items) == 2:
+        return items[index]
+    return Method(value, name, run.place(e.at))
+
+
 def read_wrapped(run: Interpreter, value: Wrapped, name: str, e: ir.Attr) -> Value:
     return External(f"builtins.property.{name}") if name in ("setter", "deleter", "getter") else UNKNOWN
 
@@ -271,6 +283,7 @@ READERS = {
     Range: read_range,
     Function: read_function,
     Wrapped: read_wrapped,
+    Sequence: read_sequence,
 }
 
 

@@ -223,6 +223,11 @@ def compare(run: Interpreter, op: str, left: Value, right: Value, e: ir.Compare)
     if op in ("is", "is not"):
         none = next((v for v in (left, right) if isinstance(v, Const) and v.value is None), None)
         other = right if none is left else left
+        if none is not None and isinstance(other, GradOf):
+            from .training import why_none
+
+            if why_none(run, other):
+                return TRUE if op == "is" else FALSE
         if none is not None and not isinstance(other, (Unknown, Union, Const, GradOf)):
             return TRUE if op == "is not" else FALSE
         return BOOL
@@ -407,8 +412,10 @@ def b_max(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     values = args.positional
     if len(values) == 1:
         values = [iterate(run, values[0], None).each]
-    if all(isinstance(v, (Const, Number)) for v in values):
-        return Number()
+    if values and all(isinstance(v, (Const, Number)) for v in values):
+        from .tensors import merged_number
+
+        return merged_number(values)
     return join_all(values) if values else UNKNOWN  # type: ignore[return-value]
 
 

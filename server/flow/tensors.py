@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from .. import ir, torchlib
@@ -266,20 +266,22 @@ def recorded(
             # Whatever the inputs were, nothing is recorded here.
             if found.unknown and mode.place is not None and place is not None:
                 cuts = (*cuts, Cut(mode.how, "mode" if not inference else "inference", place, (), mode, run.stack))
-            return Tensor(None, cuts, True, rank, dtype, storage=storage, made=place, inference=inference)
-        return Tensor(None, cuts, not found.unknown, rank, dtype, storage=storage, made=place, inference=inference)
+            return Tensor(None, cuts, True, rank, dtype, storage=storage, made=place, inference=inference, mode=mode.place if inference else None)
+        return Tensor(None, cuts, not found.unknown, rank, dtype, storage=storage, made=place, inference=inference, mode=mode.place if inference else None)
     if mode.kind in (OFF, INFERENCE):
         if view:  # a view made now lies about `requires_grad` (claim M27)
-            return Tensor(None, cuts, False, rank, dtype, storage=storage, made=place, inference=inference)
+            return Tensor(None, cuts, False, rank, dtype, storage=storage, made=place, inference=inference, mode=mode.place if inference else None)
         if place is not None and found.sure:
             cut = Cut(mode.how, "mode" if not inference else "inference", place, tuple(found.nodes), mode, run.stack)
             cuts = (*cuts, lost_here(run, cut))
-        return Tensor(None, cuts, True, rank, dtype, storage=storage, made=place, inference=inference)
+        return Tensor(None, cuts, True, rank, dtype, storage=storage, made=place, inference=inference, mode=mode.place if inference else None)
     node = Node(
         shown, place, tuple(dict.fromkeys(found.nodes)), cuts, saves=saves, zero=zero, error=error,
         opaque=found.unknown, stack=run.stack, saved=saved,
     )  # fmt: skip
     certain = sure and found.sure and mode.kind != MAYBE
+    if mode.kind == MAYBE and mode.off is not None and place is not None:
+        cuts = (*cuts, Cut(mode.off.how, "mode", place, tuple(found.nodes), mode.off, run.stack))
     return Tensor(node, cuts, certain, rank, dtype, storage=storage, made=place, tag=op)
 
 
@@ -294,6 +296,8 @@ def saved_by(run: Interpreter, op: torchlib.Op, inputs: list[Value], out: Storag
             value = as_tensor(value)
         if not isinstance(value, Tensor) or not graph_of(value)[1] or graph_of(value)[0] is None:
             continue
+        if run.state.mode.records:
+            refuse_inference(run, [inputs[int(w)] for w in kept if w.isdigit() and int(w) < len(inputs)])
         for what in kept:
             if what == "out":
                 saved.append((out, 0))
@@ -304,6 +308,14 @@ def saved_by(run: Interpreter, op: torchlib.Op, inputs: list[Value], out: Storag
                 if isinstance(other, Tensor) and other.storage is not None:
                     save(saved, other.storage)
     return tuple(saved)
+
+
+def refuse_inference(run: Interpreter, values: list[Value]) -> None:
+    """Torch raises when a tensor that was made in inference mode has to be saved for backward."""
+    for value in values:
+        if isinstance(value, Tensor) and value.inference and value.made is not None:
+            trail = ((run.place_now(), "an operation that records has to save it for backward"), (value.made, "it is made here"))
+            run.record(events.Raised(value.made, run.stack, "inference-tensor", "", trail, {"mode": value.mode}))
 
 
 def version(storage: Storage) -> int | None:
@@ -371,7 +383,10 @@ def rank_of(run: Interpreter, op: torchlib.Op, found: Inputs, args: Args | None,
 def dim_given(op: torchlib.Op, args: Args) -> bool:
     if args.spread:
         return True
-    return any(name in args.keywords or 0 <= index < len(args.positional) for name, index in op.dim.items())
+    return any(
+        name in args.keywords or (0 <= index < len(args.positional) and not isinstance(args.positional[index], Tensor))
+        for name, index in op.dim.items()
+    )
 
 
 def meta(run: Interpreter, name: str, inputs: list[Value]) -> Value:
@@ -395,7 +410,10 @@ def binary(run: Interpreter, op: str, left: Value, right: Value, e: ir.Bin) -> V
             right_node = graph_of(right)[0] if isinstance(right, Tensor) else None
             if right_node is None and not isinstance(right, ParameterOf):
                 return left if not (isinstance(right, Tensor) and right.cuts) else replace(left, cuts=right.cuts)
-        return operate(run, BINARY[op], [left, right], e, shown=op)
+        result = operate(run, BINARY[op], [left, right], e, shown=op)
+        if op == "+" and isinstance(result, Tensor) and result.live:
+            dead_term(run, left, right, result, e)
+        return result
     if isinstance(left, GradOf) or isinstance(right, GradOf):
         return Tensor(dtype=FLOAT)
     if isinstance(left, Const) and isinstance(right, Const):
@@ -403,8 +421,7 @@ def binary(run: Interpreter, op: str, left: Value, right: Value, e: ir.Bin) -> V
     if isinstance(left, (Number, Const)) and isinstance(right, (Number, Const)):
         if any(isinstance(v, Const) and isinstance(v.value, str) for v in (left, right)):
             return Text()
-        kept = next((v for v in (left, right) if isinstance(v, Number) and v.source is not None), None)
-        return Number(kept.cut, kept.source, kept.how) if kept is not None else Number()
+        return merged_number((left, right))
     if isinstance(left, Sequence) and isinstance(right, Sequence) and op == "+":
         a, b = left.cells.get("items"), right.cells.get("items")
         if isinstance(a, tuple) and isinstance(b, tuple):
@@ -427,6 +444,22 @@ def binary(run: Interpreter, op: str, left: Value, right: Value, e: ir.Bin) -> V
     if isinstance(left, Object) or isinstance(right, Object):
         return operator_method(run, op, left, right, e)
     return UNKNOWN
+
+
+def dead_term(run: Interpreter, left: Value, right: Value, result: Tensor, e: ir.Bin) -> None:
+    """Record a sum of scalars of which one has lost its graph."""
+    for dead, live in ((left, right), (right, left)):
+        if not (isinstance(dead, Tensor) and dead.dead and dead.cuts and dead.rank == SCALAR and not dead.opaque):
+            continue
+        if isinstance(live, Tensor) and live.live and live.rank == SCALAR:
+            run.record(events.DeadTerm(run.place(e.at), run.stack, dead.cuts, result.node))
+
+
+def merged_number(values: Iterable[Value]) -> Number:
+    """A number computed from others: it remembers one that came out of a graph, or else out of a tensor."""
+    numbers = [v for v in values if isinstance(v, Number)]
+    kept = next((v for v in numbers if v.cut is not None), next((v for v in numbers if v.source is not None), None))
+    return Number(kept.cut, kept.source, kept.how) if kept is not None else Number()
 
 
 DUNDER = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow", "@": "matmul",
@@ -494,7 +527,7 @@ def written(
     run: Interpreter, target: Tensor, result: Value, place: Place, how: str, keep: bool = False, old: Value | None = None
 ) -> Value:
     """What a tensor is after it was written in place with the graph of `result`."""
-    run.record(events.InPlace(place, run.stack, target, how, run.state.mode))
+    run.record(events.InPlace(place, run.stack, target, how, run.state.mode, leaf_below(target)))
     if target.storage is not None:
         bump(run, target.storage, place)
     leaves = (target.leaf,) if target.leaf is not None else ()
@@ -507,6 +540,18 @@ def written(
             return target  # writing under no_grad leaves the graph of the target as it was
         return replace(result, storage=target.storage, rank=target.rank if target.rank != ANY_RANK else result.rank)
     return target if not isinstance(result, Unknown) else Tensor(certain=False, storage=target.storage)
+
+
+def leaf_below(target: Tensor) -> Leaf | None:
+    """The leaf that is written when this tensor is: itself, or the leaf of which it is a view."""
+    if target.leaf is not None:
+        return target.leaf if target.leaf.kind != "tensor" or target.leaf.cells.get("requires_grad") is True else None
+    node = target.node
+    while node is not None and not node.phi and len(node.inputs) == 1:
+        node = node.inputs[0]
+        if node.leaf is not None:
+            return node.leaf if node.leaf.storage is target.storage else None
+    return None
 
 
 def bump(run: Interpreter, storage: Storage, place: Place) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from .. import ir, torchlib
@@ -38,7 +39,7 @@ from ..facts import (
 )
 from ..findings import Place
 from . import events
-from .interp import Args, Interpreter
+from .interp import Args, Interpreter, target_names
 from .python import iterate
 from .tensors import as_tensor, bump, graph_of
 
@@ -146,15 +147,19 @@ def backward(
     event = events.Backward(
         place, run.stack, tensor, value_place, run.state.mode, given, keeps, grad=grad, create=bool(create)
     )
+    event.always = run.certain_now()
+    event.bound = _binding(run, e)
     run.record(event)
+    nothing = Const(None, place) if not grad else NONE
     if not isinstance(tensor, Tensor):
-        return NONE
+        return nothing
     event.cuts = tensor.cuts
     node, sure = graph_of(tensor)
     event.opaque = not sure
     if node is None:
-        return NONE
+        return nothing
     found = walk(node)
+    event.nodes = tuple(found.nodes)
     event.cuts = tuple(dict.fromkeys((*found.cuts, *tensor.cuts)))
     event.zero = tuple(found.zero)
     event.opaque = found.opaque or not sure
@@ -193,7 +198,51 @@ def backward(
     for leaf in found.maybe:
         run.state.set(leaf.cells, "grad", Grad("?"))
     event.stale = tuple(stale)
-    return NONE
+    return nothing
+
+
+def _binding(run: Interpreter, e: ir.Call) -> Place | None:
+    """The assignment above a call of `name.backward()` that gave the name its value, in the same body of code."""
+    if not isinstance(e.func, ir.Attr) or not isinstance(e.func.value, ir.Name):
+        return None
+    name, frame = e.func.value.id, run.frame
+    before = ir.unpack(e.at)[0]
+    body: ir.Body = ()
+    if frame.function is not None and isinstance(frame.function.code, ir.Def):
+        body = frame.function.code.body
+    elif frame.unit is not None:
+        body = frame.unit.ir
+    found = [at for at in _assignments(body, name) if ir.unpack(at)[1] <= before]
+    if found:
+        return run.place(max(found))
+    if frame.function is None:
+        for unit in frame.module.units:
+            if unit.start + len(unit.text) <= frame.base and name in unit.text and not unit.is_def and unit.kind == "code":
+                found = list(_assignments(unit.ir, name))
+                if found:
+                    start, end = ir.unpack(max(found))
+                    last = Place(frame.module.path, unit.start + start, unit.start + end)
+                    body = unit.ir
+        if body and found:
+            return last
+    return None
+
+
+def _assignments(body: ir.Body, name: str) -> Iterator[int]:
+    """The spans of the statements in a body that assign a name."""
+    for s in body:
+        if isinstance(s, ir.Assign):
+            names: set[str] = set()
+            for target in s.targets:
+                target_names(target, names)
+            if name in names:
+                yield s.at
+        elif isinstance(s, (ir.AugAssign, ir.AnnAssign)) and isinstance(s.target, ir.Name) and s.target.id == name:
+            yield s.at
+        for inner in ("body", "orelse", "final"):
+            block = getattr(s, inner, None)
+            if isinstance(block, tuple) and not isinstance(s, (ir.Def, ir.Class)):
+                yield from _assignments(block, name)
 
 
 def _flag(run: Interpreter, value: Value | None) -> bool | None:
@@ -273,13 +322,13 @@ def clear(run: Interpreter, leaves: list[Leaf] | tuple[Leaf, ...], place: Place 
 def grad_attribute(run: Interpreter, value: GradOf, name: str, e: ir.Attr) -> Value:
     """`x.grad.name`"""
     place = run.place(e.at)
-    run.record(events.NoneUsed(place, run.stack, name, None, _why_none(run, value)))
+    run.record(events.NoneUsed(place, run.stack, name, None, why_none(run, value)))
     if name == "data":
         return value
     return Method(value, name, place)
 
 
-def _why_none(run: Interpreter, value: GradOf) -> str:
+def why_none(run: Interpreter, value: GradOf) -> str:
     """Why `.grad` is surely None here; empty if that is not known."""
     if isinstance(value.of, Tensor) and not value.leaves:
         node, sure = graph_of(value.of)
@@ -287,6 +336,13 @@ def _why_none(run: Interpreter, value: GradOf) -> str:
             return "non-leaf" if node is not None else "no-grad"
         return ""
     grads = [grad_of(leaf) for leaf in value.leaves]
+    if isinstance(value.of, ParameterOf) and value.of.all_of:
+        # Each one in turn: the first without a gradient is enough.
+        grads = [g for g, leaf in zip(grads, value.leaves, strict=True) if g.state == "none" and leaf.kind != "weights"] or [
+            g for g in grads if g.state == "none"
+        ]
+    elif isinstance(value.of, ParameterOf):
+        return ""
     if grads and all(g.state == "none" for g in grads) and all(leaf.cells.get("escaped") is None for leaf in value.leaves):
         return "cleared" if grads[0].place is not None else "no-backward"
     return ""
@@ -649,4 +705,4 @@ def batch_of(run: Interpreter, item: Value) -> Value:
     return DATA
 
 
-__all__ = ["Grad", "Text", "autograd_call", "backward", "iterate", "step", "walk"]
+__all__ = ["Grad", "Text", "autograd_call", "backward", "iterate", "step", "walk", "why_none"]

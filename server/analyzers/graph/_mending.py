@@ -76,7 +76,64 @@ def _mend_one(context: FixContext, place: Place) -> tuple[Mended, list[Place]] |
         return None
     if (region := _region(tree, node)) is not None:
         return region, [place]
-    return _peel(tree, node)
+    peeled = _peel(tree, _whole(tree, node))
+    if peeled is None:
+        return None
+    mended, gone = peeled
+    others = [found for other in _beside(tree, node) if (found := _peel(tree, other)) is not None]
+    edits = (*mended.edits, *(edit for other, _ in others for edit in other.edits))
+    return mended._replace(edits=edits), [*gone, place, *(place for _, more in others for place in more)]
+
+
+def _whole(tree: Tree, node: Any) -> Any:
+    """The outermost of the cuts that stand around one another: all of `torch.from_numpy(x.detach().cpu().numpy())`."""
+    cst = tree.cst
+    whole = node
+    while True:
+        outer: Any = tree.parent(node)
+        if isinstance(outer, cst.Attribute) and outer.value is node:
+            call = tree.parent(outer)
+            if not isinstance(call, cst.Call) or call.func is not outer or call.args:
+                return whole
+            node, known = call, outer.attr.value in METHODS
+            if not known and outer.attr.value not in PASSED:
+                return whole
+        elif isinstance(outer, cst.Arg) and isinstance(call := tree.parent(outer), cst.Call) and call.args[0] is outer:
+            node, known = call, tree.code(call.func).rpartition(".")[2] in COPIES
+            if not known:
+                return whole
+        else:
+            return whole
+        whole = node if known else whole
+
+
+def _beside(tree: Tree, node: Any) -> list[Any]:
+    """The other numbers of one calculation: in `a.item() + 2 * b.item()` one alone is of no use."""
+    cst = tree.cst
+    top: Any = node
+    while isinstance(outer := tree.parent(top), (cst.BinaryOperation, cst.UnaryOperation)):
+        top = outer
+    if top is node:
+        return []
+    waiting, found = [top], []
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, cst.BinaryOperation):
+            waiting += [one.left, one.right]
+        elif isinstance(one, cst.UnaryOperation):
+            waiting.append(one.expression)
+        elif one is not node and _is_number(tree, one):
+            found.append(one)
+    return found
+
+
+def _is_number(tree: Tree, node: Any) -> bool:
+    cst = tree.cst
+    if not isinstance(node, cst.Call):
+        return False
+    if isinstance(node.func, cst.Attribute):
+        return node.func.attr.value == "item" and not node.args
+    return isinstance(node.func, cst.Name) and node.func.value in NUMBERS and len(node.args) == 1
 
 
 def _peel(tree: Tree, node: cst.BaseExpression) -> tuple[Mended, list[Place]] | None:

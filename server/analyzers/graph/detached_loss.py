@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from ...edits import Applicability, Fix, FixContext
 from ...facts import Tensor
-from ...findings import Finding, Severity
+from ...findings import Finding, Severity, Step
 from ...flow import events
-from ...flow.trails import cut_steps
+from ...flow.trails import call_steps, cut_steps
 from ...rule import Rule
 from ._mending import mend
 
@@ -24,7 +24,11 @@ def check(flow: Flow) -> Iterable[Finding]:
             continue
         if any(cut.mode is not None and cut.mode.persistent for cut in value.cuts):
             continue  # backward-under-grad-off says it
-        trail = cut_steps(value.cuts, event.value_place)
+        trail: tuple[Step, ...] = cut_steps(value.cuts, event.value_place)
+        mode = next((cut.mode for cut in value.cuts if cut.mode is not None), None)
+        if mode is not None and mode.stack is not event.stack:
+            # The mode was set by a caller: how it comes to hold here.
+            trail = (*reversed(call_steps(event.stack, mode.stack)), *trail)
         yield Finding(
             "", "", RULE.severity, event.value_place,
             "this loss has lost its graph: `backward()` raises, since no parameter can be reached from it", trail,

@@ -35,24 +35,40 @@ def check(flow: Flow) -> Iterable[Finding]:
     for event in backwards:
         if not event.reached:
             continue  # nothing at all is reached: other rules say it
-        for cut, leaves in _lost(event, reached):
-            wanted = [leaf for leaf in leaves if id(leaf) in held]
+        told: set[int] = set()
+        for cut, leaves in sorted(_lost(event, reached), key=_blame):
+            wanted = [leaf for leaf in leaves if id(leaf) in held and id(leaf) not in told]
             if not wanted:
                 continue
-            mode = cut.mode
-            place = mode.place if mode is not None and mode.place is not None else cut.place
-            made = held[id(wanted[0])]
-            names = ", ".join(dict.fromkeys(leaf.label or "a parameter" for leaf in wanted[:4]))
-            note = mode_note(mode) if mode is not None else cut_note(cut)
-            yield Finding(
-                "", "", RULE.severity, place,
-                f"{note}; the optimizer holds what comes before ({names}), and no backward reaches it",
-                (
-                    *((Step(cut.place, "here the line is lost"),) if place != cut.place else ()),
-                    Step(event.value_place, "the only way back from this loss leads through the cut"),
-                    Step(made, "this optimizer holds the parameters"),
-                ),
-            )  # fmt: skip
+            told |= {id(leaf) for leaf in wanted}
+            yield _finding(event, cut, wanted, held[id(wanted[0])])
+
+
+def _finding(event: events.Backward, cut: Cut, leaves: list[Leaf], made: Place) -> Finding:
+    mode = cut.mode
+    place = mode.place if mode is not None and mode.place is not None else cut.place
+    names = ", ".join(dict.fromkeys(leaf.label or "a parameter" for leaf in leaves[:4]))
+    note = mode_note(mode) if mode is not None else cut_note(cut)
+    return Finding(
+        "", "", RULE.severity, place,
+        f"{note}; the optimizer holds what comes before ({names}), and no backward reaches it",
+        (
+            *((Step(cut.place, "here the line is lost"),) if place != cut.place else ()),
+            Step(event.value_place, "the only way back from this loss leads through the cut"),
+            Step(made, "this optimizer holds the parameters"),
+        ),
+    )  # fmt: skip
+
+
+# Sampling, comparing and choosing give indices and masks by nature: another cut before the same parameters is likelier
+# to be the one that was not meant.
+_BY_NATURE = (".sample()", "used as an index", "argmax", "multinomial", "==", "!=", "<", "<=", ">", ">=")
+
+
+def _blame(found: tuple[Cut, list[Leaf]]) -> tuple[bool, int]:
+    """The order in which cuts are blamed: what is no choice by nature first, then what stands next to the loss."""
+    cut, _ = found
+    return cut.how in _BY_NATURE, -cut.place.start
 
 
 def _known(event: events.Backward) -> bool:

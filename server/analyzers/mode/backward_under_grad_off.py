@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ...edits import Fix, FixContext
-from ...facts import Tensor
 from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...flow.trails import import_steps, mode_note
 from ...rule import Rule
+from ._leftover import left_off
 from ._switch import end_switch
 
 if TYPE_CHECKING:
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 def check(flow: Flow) -> Iterable[Finding]:
     for event in flow.of(events.Backward):
-        value = event.value
-        if not isinstance(value, Tensor) or not value.dead or value.opaque:
+        found = left_off(event)
+        if found is None:
             continue
-        mode = next((c.mode for c in value.cuts if c.mode is not None and c.mode.persistent), None)
-        if mode is None or mode.place is None:
-            continue
+        mode, sure = found
+        assert mode.place is not None
         trail = (*import_steps(mode.stack), Step(mode.place, mode_note(mode)))
         yield Finding(
-            "", "", RULE.severity, event.value_place,
-            f"this loss was computed with gradients off, which {mode.how} left behind: `backward()` raises", trail,
+            "", "", RULE.severity if sure else Severity.WARNING, event.value_place,
+            f"this loss {'was' if sure else 'may have been'} computed with gradients off, which {mode.how} left behind: "
+            f"`backward()` {'raises' if sure else 'raises then'}", trail,
         )  # fmt: skip
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ...edits import Fix, FixContext
-from ...facts import Tensor
 from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...rule import Rule
+from ._leftover import left_off
 from ._switch import end_switch
 
 if TYPE_CHECKING:
@@ -18,14 +18,13 @@ if TYPE_CHECKING:
 
 def check(flow: Flow) -> Iterable[Finding]:
     for event in flow.of(events.Backward):
-        value = event.value
-        if not isinstance(value, Tensor) or not value.dead or value.opaque:
+        found = left_off(event)
+        if found is None:
             continue
-        mode = next((c.mode for c in value.cuts if c.mode is not None and c.mode.persistent), None)
-        if mode is None or mode.place is None:
-            continue
+        mode, sure = found
+        assert mode.place is not None
         yield Finding(
-            "", "", RULE.severity, mode.place,
+            "", "", RULE.severity if sure else Severity.WARNING, mode.place,
             f"{mode.how} turns gradients off for all that runs later, and a loss that is to train is computed then",
             (Step(event.value_place, "the loss of this backward is computed with gradients off"),),
         )  # fmt: skip

@@ -1,0 +1,30 @@
+"""A parameter (or a view of one) is changed in place while gradients are recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...findings import Finding, Severity
+from ...flow import events
+from ...rule import Rule
+
+if TYPE_CHECKING:
+    from ...flow import Flow
+
+
+def check(flow: Flow) -> Iterable[Finding]:
+    for event in flow.of(events.InPlace):
+        leaf, mode = event.leaf, event.mode
+        if leaf is None or mode is None or not mode.records or leaf.cells.get("requires_grad") is not True:
+            continue
+        if event.how in (".requires_grad_()", ".detach_()"):
+            continue
+        what = "a parameter" if event.target.leaf is not None else "a view of a parameter"
+        yield Finding(
+            "", "", RULE.severity, event.place,
+            f"`{event.how}` changes {what} in place while gradients are recorded, which raises: do it under `torch.no_grad()`",
+        )  # fmt: skip
+
+
+RULE = Rule(code="GL306", severity=Severity.ERROR, check=check)

@@ -1,0 +1,44 @@
+"""A term of the loss has lost its graph: it changes the number that is printed, and nothing that is learned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...findings import Finding, Severity, Step
+from ...flow import events
+from ...flow.training import walk
+from ...flow.trails import cut_note
+from ...rule import Rule
+
+if TYPE_CHECKING:
+    from ...flow import Flow
+
+# How a term loses its graph by mistake. A term computed under `no_grad` was meant to have none, and one that was
+# compared or counted never had any.
+_KINDS = frozenset({"detach", "data", "rewrap", "numpy"})
+
+
+def check(flow: Flow) -> Iterable[Finding]:
+    held = {id(leaf) for event in flow.of(events.OptimizerMade) for leaf in event.leaves}
+    if not held:
+        return
+    walked = {id(node): event for event in flow.of(events.Backward) for node in event.nodes}
+    for term in flow.of(events.DeadTerm):
+        event = walked.get(id(term.node))
+        if event is None:
+            continue
+        inside = {id(node) for node in event.nodes}
+        for cut in term.cuts:
+            if cut.kind not in _KINDS or any(id(source) in inside for source in cut.sources):
+                continue  # `x - x.detach()` and the like: the same value is in the loss with its graph
+            if not any(id(leaf) in held for source in cut.sources for leaf in walk(source).sure):
+                continue
+            yield Finding(
+                "", "", RULE.severity, cut.place, f"{cut_note(cut)}, so this term adds nothing to any gradient",
+                (Step(term.place, "here it is added to the loss"), Step(event.value_place, "and this backward passes it by")),
+            )  # fmt: skip
+            break
+
+
+RULE = Rule(code="GL110", severity=Severity.WARNING, check=check)
