@@ -57,7 +57,12 @@ class Workspace:
         """The fix of a finding, verified; None if there is none that is right here."""
         if finding.code == suppress.UNUSED_SUPPRESSION.code:
             return suppress.fix(finding)
-        return engine.fix(self.project, finding) if finding.fixable else None
+        if not finding.fixable:
+            return None
+        try:
+            return engine.fix(self.project, finding)
+        except RecursionError:  # LibCST recurses over what is nested, and the report matters more than the fix
+            return None
 
     def _settle(self, path: str, findings: Sequence[Finding], doubtful: bool) -> tuple[Finding, ...]:
         source = self.project.source(path)

@@ -75,7 +75,7 @@ def fix_all(workspace: Workspace, paths: Sequence[str], unsafe: bool, doubtful: 
         chosen = compatible(fix for fix in fixes if fix.applicability in wanted and _within(fix, allowed))
         if not chosen:
             break
-        done.count += len(chosen)
+        done.count += sum(fix in chosen for fix in fixes)  # one fix may be that of both ends of a trail
         for path, edits in by_path(chosen).items():
             source = workspace.source(path)
             assert source is not None

@@ -5,11 +5,12 @@ import torch
 LENGTH = 8
 DIGITS = 10
 
+# digits are drawn with Zipf's weights, the small ones more often
+RANKS = torch.arange(1, DIGITS + 1, dtype=torch.float32)
+
 # no gradients needed to prepare data: make loading faster
 torch.set_grad_enabled(False)
 
-# digits are drawn with Zipf's weights, the small ones more often
-RANKS = torch.arange(1, DIGITS + 1, dtype=torch.float32)
 WEIGHTS = (1 / RANKS) / (1 / RANKS).sum()
 
 
