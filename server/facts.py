@@ -131,7 +131,7 @@ class Cut:
     stack: Frames | None = None
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Node:
     """One recorded operation (`grad_fn`), or a leaf (`AccumulateGrad`).
 
@@ -151,6 +151,9 @@ class Node:
     stack: Frames | None = None
     saved: tuple[tuple[Storage, int], ...] = ()  # what backward needs, and its version when it was saved
     error: str = ""  # backward through it raises this
+
+    def __repr__(self) -> str:
+        return f"Node({self.op!r}, {self.leaf.label!r})" if self.leaf is not None else f"Node({self.op!r})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,7 +227,7 @@ class Writes:
 NO_WRITES = Writes()
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Leaf:
     """A trainable leaf, or all the parameters of one library module together.
 
@@ -242,6 +245,9 @@ class Leaf:
     def __post_init__(self) -> None:
         self.cells.setdefault("requires_grad", True)
         self.node = Node("leaf", self.place, leaf=self)
+
+    def __repr__(self) -> str:
+        return f"Leaf({self.label!r}, {self.kind!r})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -477,6 +483,8 @@ def join(a: object, b: object) -> object:
         return Range(join(a.each, b.each))
     if isinstance(a, Sequence) and isinstance(b, Sequence) and a.kind == b.kind:
         return join_sequences(a, b)
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return join_mappings(a, b)
     options = (*alternatives(a), *(o for o in alternatives(b) if not any(same(o, x) for x in alternatives(a))))
     if len(options) > UNION_LIMIT:
         return UNKNOWN
@@ -489,6 +497,14 @@ def join_sequences(a: Sequence, b: Sequence) -> Value:
     if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
         return Sequence(a.kind, {"items": tuple(join(x, y) for x, y in zip(one, other, strict=True))}, a.place)
     return Sequence(a.kind, {"items": None, "each": join(element(a), element(b))}, a.place)
+
+
+def join_mappings(a: Mapping, b: Mapping) -> Value:
+    """Two dicts that are not the same object: a key that only one has may be missing."""
+    if a.cells.keys() == b.cells.keys():
+        return Mapping({k: join(v, b.cells[k]) for k, v in a.cells.items()}, a.place, a.complete and b.complete)
+    cells = {k: join(v, b.cells[k]) for k, v in a.cells.items() if k in b.cells and k != "rest"}
+    return Mapping({**cells, "rest": UNKNOWN}, a.place, False)
 
 
 def element(value: Sequence) -> object:

@@ -375,7 +375,7 @@ def instantiate(run: Interpreter, cls: Class, args: Args, e: ir.Call | None) -> 
     post = find(cls, "__post_init__", run)
     if post is not None and isinstance(post[0], Function):
         call(run, bound(post[0], obj), Args([], {}), None)
-    run.record(events.Made(place, run.stack, obj, run.frame.instance, len(run.frame.loops)))
+    made(run, obj, place)
     return obj
 
 

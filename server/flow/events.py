@@ -110,12 +110,23 @@ class OptimizerMade(Event):
 
 
 @dataclass(eq=False)
+class ParametersAdded(Event):
+    """`optimizer.add_param_group(...)`"""
+
+    optimizer: Object
+    leaves: tuple[Leaf, ...]
+
+
+@dataclass(eq=False)
 class Attribute(Event):
     """`owner.name = value` on something that rules care about (a module, a parameter, a tensor)."""
 
     owner: Value
     name: str
     value: Value
+    own: bool = False  # a method of the owner does it: `self.name = value`
+    in_forward: Object | None = None
+    value_place: Place | None = None
 
 
 @dataclass(eq=False)
@@ -148,6 +159,7 @@ class Called(Event):
     in_forward: Object | None = None
     in_loop: int = 0
     certain: bool = True
+    training: object = None  # the mode of the module in whose forward it is: True, False, None = not known
 
 
 @dataclass(eq=False)
@@ -164,6 +176,8 @@ class Made(Event):
     obj: Object
     in_forward: Object | None = None
     in_loop: int = 0
+    certain: bool = True  # no unknown condition decides whether it is made
+    training: object = None  # as in `Called`
 
 
 @dataclass(eq=False)

@@ -71,6 +71,7 @@ class OutOfSteps(Exception):
 class Loop:
     mark: int
     cleanups: int
+    unrolled: bool = False  # the iterations are passed one by one
     breaks: list[Changes] = field(default_factory=list)
     continues: list[Changes] = field(default_factory=list)
 
@@ -92,6 +93,12 @@ class Frame:
     instance: Object | None = None  # the module whose forward this is
     cls: Class | None = None  # the class whose body or method this is
     branches: int = 0  # how many unknown conditions the present statement depends on
+
+
+    @property
+    def repeating(self) -> bool:
+        """Inside a loop of which not each iteration is passed."""
+        return any(not loop.unrolled for loop in self.loops)
 
 
 @dataclass(eq=False)
@@ -559,7 +566,7 @@ class Interpreter:
     def pass_loop(self, body: ir.Body, begin: Callable[[], object]) -> bool:
         """One iteration of an unrolled loop; a `break` in it is joined with going on."""
         frame, state = self.frame, self.state
-        loop = Loop(state.mark(), len(frame.cleanups))
+        loop = Loop(state.mark(), len(frame.cleanups), unrolled=True)
         frame.loops.append(loop)
         try:
             begin()

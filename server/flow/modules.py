@@ -46,7 +46,8 @@ from .tensors import Inputs, bump, graph_of, recorded, refuse_inference, save
 CONTAINERS = {"torch.nn.Sequential": "sequence", "torch.nn.ModuleList": "sequence", "torch.nn.ModuleDict": "mapping",
               "torch.nn.ParameterList": "sequence", "torch.nn.ParameterDict": "mapping"}  # fmt: skip
 WRAPPERS = frozenset({"torch.nn.DataParallel", "torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.DataParallel"})
-HOLDS = "torch.nn.Module"
+# From the second time step on the input of the weights is a result of the weights: they are always saved.
+RECURRENT = frozenset({"torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN"})
 
 
 def library_class(obj: Object) -> str:
@@ -68,8 +69,14 @@ def make_module(run: Interpreter, name: str, args: Args, place: Place, e: ir.Cal
     obj = Object(External(name), place, label=name.rpartition(".")[2])
     initialize(run, obj, name, args, place)
     run.objects.append(obj)
-    run.record(events.Made(place, run.stack, obj, run.frame.instance, len(run.frame.loops)))
+    made(run, obj, place)
     return obj
+
+
+def made(run: Interpreter, obj: Object, place: Place) -> None:
+    instance = run.frame.instance
+    training = instance.cells.get("training") if instance is not None else None
+    run.record(events.Made(place, run.stack, obj, instance, len(run.frame.loops), run.frame.branches == 0, training))
 
 
 def initialize(run: Interpreter, obj: Object, name: str, args: Args, place: Place) -> None:
@@ -223,10 +230,10 @@ def library_attribute(run: Interpreter, obj: Object, name: str, e: ir.Attr) -> V
         if name == "training":
             training = obj.cells.get("training")
             return Const(training) if isinstance(training, bool) else UNKNOWN
-        if name in MODULE_METHODS:
-            return Method(obj, name, place)
         if isinstance(obj.cells.get("mapping"), Mapping) and name in ("keys", "values", "items", "update", "pop", "get"):
             return Method(obj.cells["mapping"], name, place)  # type: ignore[arg-type]
+        if name in MODULE_METHODS:
+            return Method(obj, name, place)
         if isinstance(obj.cls, Class) and obj.cls.open:
             return UNKNOWN
         return None
@@ -358,7 +365,7 @@ def _grow(run: Interpreter, obj: Object, name: str, args: Args, place: Place | N
         new = found.items
         if new is None:
             new_each: Value = found.each
-    if new is not None and isinstance(items, tuple) and not run.frame.loops:
+    if new is not None and isinstance(items, tuple) and not run.frame.repeating:
         run.state.set(obj.cells, "items", (*items, *new))
         return obj
     each = join_all(new) if new else new_each if new is None else UNKNOWN
@@ -497,7 +504,7 @@ def apply_module(run: Interpreter, obj: Object, info: torchlib.Module, args: Arg
     if isinstance(leaf, Leaf):
         node, sure = graph_of(Tensor(leaf=leaf, node=leaf.node))
         if node is not None:
-            if found.nodes:
+            if found.nodes or info.name in RECURRENT:
                 save(saved, leaf.storage)
             found.nodes.append(node)
             found.sure = found.sure or sure

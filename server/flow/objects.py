@@ -366,7 +366,7 @@ def extend(run: Interpreter, target: Sequence, value: Value) -> None:
 
     found = iterate(run, value, None)
     items = target.cells.get("items")
-    if isinstance(items, tuple) and found.items is not None and not run.frame.loops:
+    if isinstance(items, tuple) and found.items is not None and not run.frame.repeating:
         run.state.set(target.cells, "items", items + tuple(found.items))
         return
     loosen(run, target, found.each)

@@ -677,7 +677,7 @@ def _sequence_method(run: Interpreter, owner: Sequence, name: str, args: Args, e
             run.notes.setdefault("appended", []).append((owner, value, run.place(e.at)))  # type: ignore[attr-defined]
             run.record(events.Called(run.place(e.at), run.stack, "list.append", (owner, value), {}, NONE, owner,
                                      in_loop=len(run.frame.loops)))  # fmt: skip
-        if isinstance(items, tuple) and not run.frame.loops and name in ("append", "insert"):
+        if isinstance(items, tuple) and not run.frame.repeating and name in ("append", "insert"):
             if name == "append":
                 run.state.set(owner.cells, "items", (*items, value))
                 return NONE
@@ -690,7 +690,7 @@ def _sequence_method(run: Interpreter, owner: Sequence, name: str, args: Args, e
         run.state.set(owner.cells, "items", ())
         return NONE
     if name in ("pop", "popleft", "popitem"):
-        if isinstance(items, tuple) and items and name == "pop" and not args.positional and not run.frame.loops:
+        if isinstance(items, tuple) and items and name == "pop" and not args.positional and not run.frame.repeating:
             run.state.set(owner.cells, "items", items[:-1])
             return items[-1]
         result = element(owner)

@@ -300,7 +300,15 @@ def saved_by(run: Interpreter, op: torchlib.Op, inputs: list[Value], out: Storag
             refuse_inference(run, [inputs[int(w)] for w in kept if w.isdigit() and int(w) < len(inputs)])
         for what in kept:
             if what == "out":
-                saved.append((out, 0))
+                first = inputs[0]
+                if op.inplace and isinstance(first, Tensor) and first.storage is not None:
+                    now = version(first.storage)  # the write that makes the output is still to come
+                    if now is not None:
+                        saved.append((first.storage, now + 1))
+                else:
+                    saved.append((out, 0))
+            elif op.inplace and what == "0":
+                continue
             elif what.isdigit() and int(what) < len(inputs):
                 other = inputs[int(what)]
                 if isinstance(other, ParameterOf):
@@ -572,6 +580,7 @@ def index_tensor(run: Interpreter, value: Value, index: Value, e: ir.Sub) -> Val
     found.add(run, value)
     inside = Inputs()
     inside.add(run, index)
+    found.cuts.extend(inside.cuts)
     if inside.nodes and inside.sure:
         found.cuts.append(Cut("used as an index", "op", run.place(e.at), tuple(inside.nodes), stack=run.stack))
     place = run.place(e.at)

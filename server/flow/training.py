@@ -265,8 +265,11 @@ def number_method(run: Interpreter, owner: Value, name: str, args: Args, e: ir.C
     assert isinstance(e.func, ir.Attr)
     if name == "backward":
         run.record(
-            events.Backward(run.place(e.at), run.stack, owner, run.place(e.func.value.at), run.state.mode, False, False)
-        )
+            events.Backward(
+                run.place(e.at), run.stack, owner, run.place(e.func.value.at), run.state.mode, False, False,
+                always=run.certain_now(), bound=_binding(run, e),
+            )
+        )  # fmt: skip
     return UNKNOWN
 
 
@@ -300,7 +303,8 @@ def called_event(run: Interpreter, name: str, args: Args, e: ir.Call, result: Va
     run.record(
         events.Called(
             run.place(e.at), run.stack, name, tuple(args.positional), dict(args.keywords), result, owner,
-            tuple(args.places), run.state.mode, run.frame.instance, len(run.frame.loops), run.frame.branches == 0,
+            tuple(args.places), run.state.mode, instance, len(run.frame.loops), run.frame.branches == 0,
+            instance.cells.get("training") if instance is not None else None,
         )
     )  # fmt: skip
 

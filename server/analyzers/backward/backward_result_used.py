@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ...edits import Applicability, Edit, Fix, FixContext
 from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...rule import Rule
@@ -22,6 +23,27 @@ def check(flow: Flow) -> Iterable[Finding]:
                 f"`backward()` returns None: what keeps its result has no `.{event.name}`",
                 (Step(event.place, f"`.{event.name}` of None is asked for here"),),
             )  # fmt: skip
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Let the call stand alone.
+
+    Needs: the place is the whole call of `backward`.
+    """
+    tree = context.scope_tree(finding.place)
+    if tree is None:
+        return None
+    cst = tree.cst
+    call: Any = tree.exactly(finding.place, cst.Call)
+    outer: Any = call and tree.parent(call)
+    if isinstance(outer, cst.Assign):
+        edit = Edit(tree.path, tree.span(outer)[0], tree.span(call)[0], "")
+        return Fix("Let the call stand alone", Applicability.SAFE, (edit,))
+    if isinstance(outer, cst.Return) and isinstance(call.func, cst.Attribute) and tree.block(tree.statement(call)):
+        loss = tree.text(*tree.outer_span(call.func.value))
+        edits = tree.replace(outer, tree.code(call)), tree.insert_after(tree.statement(call), f"return {loss}")
+        return Fix("Return the loss", Applicability.UNSAFE, edits)
+    return None
 
 
 RULE = Rule(code="GL303", severity=Severity.ERROR, check=check)

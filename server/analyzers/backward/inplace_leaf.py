@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ...edits import Applicability, Fix, FixContext
 from ...findings import Finding, Severity
 from ...flow import events
 from ...rule import Rule
@@ -25,6 +26,25 @@ def check(flow: Flow) -> Iterable[Finding]:
             "", "", RULE.severity, event.place,
             f"`{event.how}` changes {what} in place while gradients are recorded, which raises: do it under `torch.no_grad()`",
         )  # fmt: skip
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Do it without gradients.
+
+    Needs: the place is the statement or the call that changes it (`w -= lr * w.grad`, `w.clamp_(0, 1)`).
+    """
+    tree = context.scope_tree(finding.place)
+    if tree is None:
+        return None
+    cst = tree.cst
+    node = tree.exactly(finding.place, cst.AugAssign, cst.Call, cst.Assign)
+    if node is None or not tree.block(tree.statement(node)):
+        return None
+    imports = context.source(finding.place.path).text
+    if "import torch\n" not in imports.replace("\r", "\n"):
+        return None
+    statement = tree.statement(node)
+    return Fix("Do it without gradients", Applicability.SAFE, tree.wrap(statement, statement, "with torch.no_grad():"))
 
 
 RULE = Rule(code="GL306", severity=Severity.ERROR, check=check)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ...edits import Applicability, Edit, Fix, FixContext
 from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...rule import Rule
@@ -25,6 +26,40 @@ def check(flow: Flow) -> Iterable[Finding]:
             "", "", RULE.severity, place,
             "this changes a tensor in place that a backward still needs as it was when it was saved", tuple(trail),
         )  # fmt: skip
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Make a new tensor instead.
+
+    Needs: the place is what changes it: the statement (`out += x`), the call (`h.mul_(2)`), or the call that makes the
+    layer (`nn.ReLU(inplace=True)`).
+    """
+    place = finding.place
+    tree = context.scope_tree(place)
+    if tree is None:
+        return None
+    cst = tree.cst
+    node: Any = tree.exactly(place, cst.AugAssign, cst.Call)
+    if isinstance(node, cst.AugAssign) and isinstance(node.target, cst.Name):
+        value: Any = node.value
+        code, operator = tree.code(value), tree.code(node.operator).strip().removesuffix("=")
+        if isinstance(value, (cst.BinaryOperation, cst.IfExp, cst.Comparison)) and not value.lpar:
+            code = f"({code})"
+        text = f"{node.target.value} = {node.target.value} {operator} {code}"
+        return Fix("Make a new tensor", Applicability.SAFE, (tree.replace(node, text),))
+    if not isinstance(node, cst.Call):
+        return None
+    flags = [arg for arg in node.args if arg.keyword is not None and arg.keyword.value == "inplace"]
+    if flags and tree.code(flags[0].value) == "True":
+        return Fix("Do not work in place", Applicability.SAFE, (tree.replace(flags[0].value, "False"),))
+    method = node.func.attr if isinstance(node.func, cst.Attribute) else None
+    if method is None or not method.value.endswith("_") or not isinstance(node.func.value, cst.Name):
+        return None
+    name = Edit(tree.path, tree.span(method)[1] - 1, tree.span(method)[1], "")
+    start = tree.span(node)[0]
+    alone = isinstance(tree.parent(node), cst.Expr)
+    head = (Edit(tree.path, start, start, f"{node.func.value.value} = "),) if alone else ()
+    return Fix("Make a new tensor", Applicability.SAFE, (*head, name))
 
 
 RULE = Rule(code="GL305", severity=Severity.ERROR, check=check)

@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 def check(flow: Flow) -> Iterable[Finding]:
     for event in flow.of(events.Backward):
         value = event.value
-        if event.gradient or event.grad or not isinstance(value, Tensor) or value.opaque or value.rank != MANY or value.dead:
+        if (
+            event.gradient
+            or event.grad
+            or not isinstance(value, Tensor)
+            or value.opaque
+            or value.rank != MANY
+            or value.dead
+        ):
             continue
         trail = ()
         if value.made is not None and value.made != event.value_place:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ...edits import Applicability, Fix, FixContext
+from ...facts import Leaf, Node
 from ...findings import Finding, Severity, Step
 from ...flow import events
-from ...flow.training import walk
 from ...flow.trails import cut_note
+from ...flow.training import walk
 from ...rule import Rule
+from ._mending import mend
 
 if TYPE_CHECKING:
     from ...flow import Flow
@@ -32,13 +35,27 @@ def check(flow: Flow) -> Iterable[Finding]:
         for cut in term.cuts:
             if cut.kind not in _KINDS or any(id(source) in inside for source in cut.sources):
                 continue  # `x - x.detach()` and the like: the same value is in the loss with its graph
-            if not any(id(leaf) in held for source in cut.sources for leaf in walk(source).sure):
+            if not any(id(leaf) in held for source in cut.sources for leaf in leaves_below(source)):
                 continue
             yield Finding(
                 "", "", RULE.severity, cut.place, f"{cut_note(cut)}, so this term adds nothing to any gradient",
                 (Step(term.place, "here it is added to the loss"), Step(event.value_place, "and this backward passes it by")),
             )  # fmt: skip
             break
+
+
+def leaves_below(node: Node) -> list[Leaf]:
+    found = walk(node)
+    return [*found.sure, *found.maybe]
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Take the cut back.
+
+    Needs: the place is the cut (`gap.detach()`, `torch.tensor(parts)`).
+    """
+    mended = mend(context, finding.place, [finding.place])
+    return None if mended is None else Fix(mended.message, Applicability.UNSAFE, mended.edits)
 
 
 RULE = Rule(code="GL110", severity=Severity.WARNING, check=check)

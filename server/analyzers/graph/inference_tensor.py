@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ...edits import Applicability, Fix, FixContext
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
 from ...rule import Rule
@@ -24,6 +25,24 @@ def check(flow: Flow) -> Iterable[Finding]:
             "tensors made in inference mode cannot be saved for backward: use `torch.no_grad()` for what training goes on with",
             tuple(Step(where, note) for where, note in event.trail),
         )  # fmt: skip
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Use `no_grad`, whose results may be used in training.
+
+    Needs: the place is `torch.inference_mode()` of the `with` or the decorator.
+    """
+    tree = context.tree(finding.place)
+    if tree is None:
+        return None
+    cst = tree.cst
+    mode: Any = tree.exactly(finding.place, cst.Call, cst.Attribute)
+    function = mode.func if isinstance(mode, cst.Call) else mode
+    if not isinstance(function, cst.Attribute) or function.attr.value != "inference_mode":
+        return None
+    if isinstance(mode, cst.Call) and mode.args:
+        return None
+    return Fix("Use no_grad", Applicability.SAFE, (tree.replace(function.attr, "no_grad"),))
 
 
 RULE = Rule(code="GL108", severity=Severity.ERROR, check=check)

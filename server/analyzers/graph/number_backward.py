@@ -27,7 +27,9 @@ def check(flow: Flow) -> Iterable[Finding]:
         if value.source is not None and value.source != event.value_place:
             trail = (Step(value.source, f"{value.how} makes a Python number of the tensor"),)
             bound = event.bound
-            if bound is not None and not (bound.path == value.source.path and bound.start <= value.source.start < bound.end):
+            if bound is not None and not (
+                bound.path == value.source.path and bound.start <= value.source.start < bound.end
+            ):
                 trail = (Step(bound, "the name is given the number here"), *trail)
         message = "`backward()` is called on a Python number, which has no such method"
         if value.how:

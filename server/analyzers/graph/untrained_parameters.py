@@ -9,8 +9,8 @@ from ...edits import Applicability, Fix, FixContext
 from ...facts import Cut, Leaf, Node
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
-from ...flow.training import walk
 from ...flow.trails import cut_note, mode_note
+from ...flow.training import walk
 from ...rule import Rule
 from ._mending import mend
 
@@ -106,7 +106,7 @@ def _lost(event: events.Backward, reached: set[int]) -> Iterable[tuple[Cut, list
         leaves: list[Leaf] = []
         for source in cut.sources:
             found = walk(source)
-            leaves += [leaf for leaf in found.sure if id(leaf) not in reached]
+            leaves += [leaf for leaf in (*found.sure, *found.maybe) if id(leaf) not in reached]
             cuts.extend(found.cuts)
         if leaves:
             yield cut, leaves
