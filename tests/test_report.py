@@ -112,6 +112,14 @@ def test_full():
     assert re.sub(r"https://\S+/", "LINK/", written("full")) == FULL
 
 
+def test_a_fix_of_both_ends_is_shown_where_it_edits():
+    text = written("full", Entry(VICTIM, FIX), Entry(ORIGIN, FIX))
+    victim, origin = text.split("\n\n")[:2]
+    assert "= help: " in victim and "+ with" not in victim
+    assert "= help: " in origin and "+ with" in origin
+    assert "+ with" in written("full", Entry(VICTIM, FIX))
+
+
 def test_colours_change_nothing_else():
     assert re.sub(r"\x1b\[[\d;]*m", "", written("full", color=True)) == written("full")
     assert "\x1b" not in written("full")

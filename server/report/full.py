@@ -16,12 +16,15 @@ error[GL202] backward-under-grad-off: `loss.backward()` runs while grad mode is 
 
 from __future__ import annotations
 
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from ..findings import Place
+from ..findings import Finding, Place
 from ..text import Source
 from . import Entry, Report, one_line
 from .terminal import Painter, cells, shown, wrap
+
+if TYPE_CHECKING:
+    from ..edits import Edit, Fix
 
 CONTEXT = 2  # lines shown before and after the place of the finding itself, as ruff does
 SPAN_LINES = 6  # of a place that is longer, the first and the last lines are shown
@@ -29,18 +32,28 @@ DIFF_LINES = 16  # of a fix that is longer, `--diff` shows the rest
 
 
 def write(report: Report, stream: TextIO) -> None:
+    home: dict[tuple[Edit, ...], Finding] = {}  # the finding with which a fix is shown that several have
+    for finding, fix in report.entries:
+        if fix is not None and (fix.edits not in home or _at_home(fix, finding) > _at_home(fix, home[fix.edits])):
+            home[fix.edits] = finding
     for entry in report.entries:
-        _Writer(report, entry, stream).write()
+        shows_fix = entry.fix is not None and home[entry.fix.edits] is entry.finding
+        _Writer(report, entry, stream, shows_fix).write()
     summary(report, stream)
+
+
+def _at_home(fix: Fix, finding: Finding) -> bool:
+    return any(edit.path == finding.place.path for edit in fix.edits)
 
 
 class _Writer:
     """Writes one finding. All its parts share a gutter as wide as the largest line number among them."""
 
-    def __init__(self, report: Report, entry: Entry, stream: TextIO) -> None:
+    def __init__(self, report: Report, entry: Entry, stream: TextIO, shows_fix: bool) -> None:
         self.report = report
         self.finding, self.fix = entry
         self.stream = stream
+        self.shows_fix = shows_fix
         self.paint = Painter(report.color)
         places = [self.finding.place, *(step.place for step in self.finding.trail)]
         self.gutter = max(len(str(self._last_line(place) + CONTEXT)) for place in places)
@@ -138,7 +151,8 @@ class _Writer:
             lines = wrap(text, self.report.width, f"{indent} = help: ", f"{indent}   ")
             lines[0] = lines[0].replace("help:", self.paint("help:", "fix"), 1)
             self._lines(lines)
-            self._diff()
+            if self.shows_fix:
+                self._diff()
         if url := self.report.url(self.finding):
             self._lines([f"{indent} = {self.paint(url, 'dim')}"])
 
