@@ -375,6 +375,8 @@ def instantiate(run: Interpreter, cls: Class, args: Args, e: ir.Call | None) -> 
     post = find(cls, "__post_init__", run)
     if post is not None and isinstance(post[0], Function):
         call(run, bound(post[0], obj), Args([], {}), None)
+    from .modules import made
+
     made(run, obj, place)
     return obj
 

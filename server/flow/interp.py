@@ -147,6 +147,7 @@ class Interpreter:
         self.standalone: Class | None = None
         self.notes: dict[object, object] = {}
         self.classes: dict[tuple[str, int], Class] = {}
+        self.assigned: Place | None = None  # the right side of the assignment that runs now
 
     # ------------------------------------------------------------ places and events
 
@@ -168,6 +169,16 @@ class Interpreter:
     def certain_now(self) -> bool:
         """Whether this point is reached on every run: no unknown condition above it, in any running function."""
         return all(frame.branches == 0 for frame in self.frames)
+
+    def certain_in_forward(self) -> bool:
+        """Whether the statement is reached in every call of the module's forward that runs now."""
+        instance = self.frame.instance
+        for frame in reversed(self.frames):
+            if frame.instance is not instance:
+                break
+            if frame.branches:
+                return False
+        return True
 
     def record(self, event: events.Event) -> None:
         self.events.append(event)
@@ -288,13 +299,18 @@ class Interpreter:
 
     def do_assign(self, s: ir.Assign) -> bool:
         value = self.eval(s.value)
+        self.assigned = self.place(s.value.at)
         for target in s.targets:
             self.assign(target, value)
+        self.assigned = None
         return False
 
     def do_ann_assign(self, s: ir.AnnAssign) -> bool:
         if s.value is not None:
-            self.assign(s.target, self.eval(s.value))
+            value = self.eval(s.value)
+            self.assigned = self.place(s.value.at)
+            self.assign(s.target, value)
+            self.assigned = None
         elif isinstance(s.target, ir.Name) and self.frame.cls is not None and self.frame.function is None:
             self.state.set(self.frame.scope.names, "?" + s.target.id, NONE)
         if isinstance(s.target, ir.Name) and self.frame.cls is not None and self.frame.function is None:

@@ -130,6 +130,8 @@ def call_torch(run: Interpreter, name: str, args: Args, e: ir.Call | None) -> Va
             rest = Args(args.positional[1:], args.keywords, args.spread, args.places[1:])
             return tensors.call_method(run, owner, name.rpartition(".")[2], rest, e)
         return UNKNOWN
+    if name.startswith("torch.nn.init.") and name.endswith("_"):
+        return args.positional[0] if args.positional else UNKNOWN
     if name.startswith(SETTINGS):
         return UNKNOWN
     for value in args.all():

@@ -76,7 +76,7 @@ def make_module(run: Interpreter, name: str, args: Args, place: Place, e: ir.Cal
 def made(run: Interpreter, obj: Object, place: Place) -> None:
     instance = run.frame.instance
     training = instance.cells.get("training") if instance is not None else None
-    run.record(events.Made(place, run.stack, obj, instance, len(run.frame.loops), run.frame.branches == 0, training))
+    run.record(events.Made(place, run.stack, obj, instance, len(run.frame.loops), run.certain_in_forward(), training))
 
 
 def initialize(run: Interpreter, obj: Object, name: str, args: Args, place: Place) -> None:
@@ -93,7 +93,11 @@ def initialize(run: Interpreter, obj: Object, name: str, args: Args, place: Plac
     if kind == "sequence":
         items: tuple[Value, ...] | None
         first = args.get(0, "modules", None)
-        if name == "torch.nn.Sequential" and not args.spread and not isinstance(first, Mapping):
+        if name == "torch.nn.Sequential" and not isinstance(first, Mapping):
+            if args.spread:
+                run.state.set(obj.cells, "items", None)
+                run.state.set(obj.cells, "each", join_all(args.positional) if args.positional else UNKNOWN)
+                return
             items = tuple(args.positional)
         elif first is None:
             items = ()

@@ -306,7 +306,9 @@ def set_attribute(run: Interpreter, owner: Value, name: str, value: Value, targe
         member = find(owner.cls, name, run)
         if member is not None and isinstance(member[0], Wrapped) and member[0].kind == "property":
             return
-        run.record(events.Attribute(place, run.stack, owner, name, value))
+        running = run.frame.function
+        own = running is not None and running.bound is owner
+        run.record(events.Attribute(place, run.stack, owner, name, value, own, run.frame.instance, run.assigned))
         if is_module(owner):
             from .modules import registers
 

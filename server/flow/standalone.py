@@ -9,6 +9,7 @@ from ..project import Module
 from ..units import Unit
 from .calls import call, instantiate
 from .interp import Args, Frame, Interpreter
+from .modules import submodules
 from .objects import bound, find, is_module
 
 _STORES = re.compile(r"\bself\.(\w+)(?:\s*:[^=\n]+)?\s*(?:[-+*/]?=)(?!=)")
@@ -53,6 +54,8 @@ def instance_alone(run: Interpreter, cls: Class) -> Object | None:
     if not isinstance(instance, Object):
         return None
     instance.cells["standalone"] = True
+    for module in submodules(run, instance) if is_module(instance) else ():
+        module.cells["training"] = None  # whoever calls it may have said `eval()`
     for attribute in stored_elsewhere(cls):
         value = instance.attrs.get(attribute)
         if value is not None and not is_module(value):  # type: ignore[arg-type]

@@ -68,6 +68,13 @@ class Grad:
 NO_GRAD = Grad()
 
 
+class Held(tuple[Leaf, ...]):
+    """The leaves that an optimizer holds; after a branch that added some, those that it may hold."""
+
+    def join(self, other: Held) -> Held:
+        return Held(dict.fromkeys((*self, *other)))
+
+
 def grad_of(leaf: Leaf) -> Grad:
     grad = leaf.cells.get("grad", NO_GRAD)
     return grad if isinstance(grad, Grad) else Grad("?")
@@ -300,6 +307,7 @@ def autograd_call(run: Interpreter, name: str, args: Args, e: ir.Call) -> Value:
 
 
 def called_event(run: Interpreter, name: str, args: Args, e: ir.Call, result: Value, owner: Value | None = None) -> None:
+    instance = run.frame.instance
     run.record(
         events.Called(
             run.place(e.at), run.stack, name, tuple(args.positional), dict(args.keywords), result, owner,
@@ -392,7 +400,7 @@ def set_tensor_attribute(run: Interpreter, owner: Value, name: str, value: Value
         if storage is not None:
             bump(run, storage, place)
     else:
-        run.record(events.Attribute(place, run.stack, owner, name, value))
+        run.record(events.Attribute(place, run.stack, owner, name, value, value_place=run.assigned))
 
 
 def _become_leaf(run: Interpreter, owner: Tensor, place: Place) -> None:
@@ -445,7 +453,7 @@ def make_optimizer(run: Interpreter, obj: Object, args: Args, place: Place) -> N
     """What `Optimizer.__init__(params, ...)` remembers."""
     params = args.get(0, "params", UNKNOWN) or UNKNOWN
     leaves, exact, used = parameters_in(run, params, place)
-    run.state.set(obj.cells, "leaves", tuple(dict.fromkeys(leaves)))
+    run.state.set(obj.cells, "leaves", Held(dict.fromkeys(leaves)))
     run.state.set(obj.cells, "exact", exact)
     run.state.set(obj.cells, "made", place)
     run.objects.append(obj)
@@ -556,7 +564,8 @@ def call_optimizer(run: Interpreter, obj: Object, name: str, args: Args, e: ir.C
         return NONE
     if name == "add_param_group":
         leaves, exact, _ = parameters_in(run, args.get(0, "param_group", UNKNOWN) or UNKNOWN, place)
-        run.state.set(obj.cells, "leaves", tuple(dict.fromkeys((*optimizer_leaves(obj), *leaves))))
+        run.state.set(obj.cells, "leaves", Held(dict.fromkeys((*optimizer_leaves(obj), *leaves))))
+        run.record(events.ParametersAdded(place, run.stack, obj, tuple(leaves)))
         if not exact:
             run.state.set(obj.cells, "exact", False)
         return NONE
