@@ -359,6 +359,17 @@ class Disk:
         return _with_pth([normal(sysconfig.get_paths()[key]) for key in ("purelib", "platlib")])
 
 
+def root_above(folder: str) -> str:
+    """The project that a folder belongs to: the nearest one at or above it with a `pyproject.toml`, a repository or the
+    like; without any, the folder that holds the outermost package around it."""
+    while folder != "/" and os.path.isfile(f"{folder}/__init__.py"):
+        folder = _folder(folder)
+    for above in (folder, *_parents(folder)):
+        if any(os.path.exists(f"{above}/{marker}") for marker in MARKERS):
+            return above
+    return folder
+
+
 def sites_of(environment: str) -> list[str]:
     """The folders that hold the packages of an environment, given as its folder or as an interpreter in it."""
     prefix = normal(environment)

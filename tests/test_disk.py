@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gradline.config import Configuration
-from gradline.disk import Disk, normal, sites_of
+from gradline.disk import Disk, normal, root_above, sites_of
 
 
 def tree(root: Path, *names: str, **texts: str) -> str:
@@ -237,6 +237,14 @@ def test_search_path_of_scripts_and_packages(tmp_path):
     assert roots(disk, "models/net.py", root) == ["models", ".", "src", "python"]
     assert roots(disk, "src/pkg/sub/m.py", root) == ["src", ".", "python", "src/pkg/sub"]
     assert roots(disk, "tools/lone/run.py", root) == ["tools/lone", "tools", ".", "src", "python"]
+
+
+def test_the_project_around_a_folder(tmp_path):
+    root = tree(tmp_path, "p/setup.py", "p/pkg/__init__.py", "p/pkg/sub/__init__.py", "q/pkg/__init__.py", "q/pkg/a/b/")
+    assert root_above(f"{root}/p/pkg/sub") == f"{root}/p"
+    assert root_above(f"{root}/p") == f"{root}/p"
+    assert root_above(f"{root}/q/pkg") == f"{root}/q"
+    assert root_above(f"{root}/q/pkg/a/b") == f"{root}/q/pkg/a/b"
 
 
 def environment(root: Path, name: str = ".venv") -> str:

@@ -133,15 +133,16 @@ def configuration(arguments: argparse.Namespace) -> Configuration:
 
 
 def open_workspace(arguments: argparse.Namespace) -> Workspace:
-    from ..disk import normal
+    """The projects that this folder and the named paths belong to."""
+    from ..disk import normal, root_above
     from ..workspace import Workspace
 
-    roots = [normal(".")]
-    for given in arguments.paths:
+    roots: list[str] = []
+    for given in (".", *arguments.paths):
         path = normal(given)
-        folder = path if os.path.isdir(path) else path.rpartition("/")[0]
-        if given != STDIN and not any(f"{folder}/".startswith(f"{root.rstrip('/')}/") for root in roots):
-            roots.append(folder)
+        if given == STDIN or any(f"{path}/".startswith(f"{root.rstrip('/')}/") for root in roots):
+            continue
+        roots.append(root_above(path if os.path.isdir(path) else path.rpartition("/")[0] or "/"))
     return Workspace(roots, configuration(arguments))
 
 
