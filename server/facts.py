@@ -410,6 +410,7 @@ class Range(Value):
     mode: Mode | None = None  # the grad mode in which a generator stands at its `yield`
     place: Place | None = None
     length: int | None = None
+    counted: bool = False  # it is a `range(...)`
 
 
 @dataclass(frozen=True, eq=False)

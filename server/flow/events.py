@@ -8,15 +8,21 @@ several times, in different states.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ..facts import Cut, Frames, Leaf, Mode, Node, Object, Tensor, Value
 from ..findings import Place
+
+if TYPE_CHECKING:
+    from .interp import Loop
 
 
 @dataclass(eq=False)
 class Event:
     place: Place
     stack: Frames | None
+    loops: tuple[Loop, ...] = field(default=(), init=False)  # those that are running, outermost first
+    branches: int = field(default=0, init=False)  # unknown conditions that it depends on
 
 
 @dataclass(eq=False)
@@ -36,6 +42,7 @@ class Backward(Event):
     grad: bool = False  # it was autograd.grad
     stale: tuple[tuple[Leaf, Place], ...] = ()  # leaves that still hold a gradient which was already applied
     create: bool = False
+    guards: tuple[Guard, ...] = ()
     zero: tuple[Node, ...] = ()  # operations on the way whose gradient is exactly zero
     nodes: tuple[Node, ...] = ()  # the graph that is surely walked
     always: bool = True  # no unknown condition decides whether it is reached
@@ -77,6 +84,15 @@ class GradFlag(Event):
     before: Tensor | None = None
 
 
+@dataclass(frozen=True)
+class Guard:
+    """A condition `... % every == ...` under which something is done once in so many iterations."""
+
+    place: Place
+    every: Value
+    loops: int  # how many loops were running around the condition
+
+
 @dataclass(eq=False)
 class Step(Event):
     """An optimizer's step; `optimizer` holds `leaves`."""
@@ -87,6 +103,9 @@ class Step(Event):
     pending: int = 0  # leaves that hold a fresh gradient
     stale: tuple[tuple[Leaf, Place], ...] = ()  # gradients of earlier steps are still in it
     scaled: Place | None = None  # gradients are still scaled by a GradScaler
+    again: Place | None = None  # an earlier step has applied the same gradients
+    dropped: tuple[tuple[Leaf, Place, Place], ...] = ()  # gradients of other batches were cleared: where, and made where
+    guards: tuple[Guard, ...] = ()
     via: str = ""  # "scaler" when a GradScaler made the step
     closure: bool = False
 
@@ -97,6 +116,7 @@ class Zero(Event):
 
     leaves: tuple[Leaf, ...]
     optimizer: Object | None = None
+    guards: tuple[Guard, ...] = ()
 
 
 @dataclass(eq=False)

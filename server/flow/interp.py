@@ -9,7 +9,7 @@ missing `zero_grad` show), and every bound is a named constant below.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .. import ir, torchlib
 from ..facts import (
@@ -72,6 +72,11 @@ class Loop:
     mark: int
     cleanups: int
     unrolled: bool = False  # the iterations are passed one by one
+    place: Place | None = None  # what it iterates over, or its condition
+    over: Value = UNKNOWN  # the iterable; UNKNOWN for `while`
+    counted: bool = False  # over `range(...)`
+    length: int | None = None  # the number of iterations, where it is known
+    index: int = 0  # which pass over the body this is
     breaks: list[Changes] = field(default_factory=list)
     continues: list[Changes] = field(default_factory=list)
 
@@ -93,6 +98,7 @@ class Frame:
     instance: Object | None = None  # the module whose forward this is
     cls: Class | None = None  # the class whose body or method this is
     branches: int = 0  # how many unknown conditions the present statement depends on
+    guards: list[events.Guard] = field(default_factory=list)
 
 
     @property
@@ -181,7 +187,14 @@ class Interpreter:
         return True
 
     def record(self, event: events.Event) -> None:
+        event.loops = tuple(dict.fromkeys(loop for f in self.frames for loop in f.loops))
+        event.branches = sum(f.branches for f in self.frames)
         self.events.append(event)
+
+    @property
+    def guards(self) -> tuple[events.Guard, ...]:
+        """The conditions `... % every == ...` that hold here."""
+        return tuple(guard for f in self.frames for guard in f.guards)
 
     def tick(self) -> None:
         self.steps += 1
@@ -395,10 +408,33 @@ class Interpreter:
             return self.run_body(s.body)
         if truth is False:
             return self.run_body(s.orelse)
+        guard = self.guard(s.test)
         return self.branch(
-            lambda: self.assume(s.test, True) or self.run_body(s.body),
+            lambda: self.assume(s.test, True) or self.guarded(s.body, guard),
             lambda: self.assume(s.test, False) or self.run_body(s.orelse),
         )
+
+    def guard(self, test: ir.Expr) -> events.Guard | None:
+        """What a condition says if it holds once in so many iterations (`i % every == 0`, also as part of an `or`)."""
+        if isinstance(test, ir.Bool) and test.op == "or":
+            return next((g for g in map(self.guard, test.values) if g is not None), None)
+        if isinstance(test, ir.Unary) and test.op == "not":
+            test = ir.Compare(test.at, test.value, ("==",), (ir.Const(test.at, 0),))
+        if not isinstance(test, ir.Compare) or test.ops != ("==",):
+            return None
+        for side in (test.left, test.rights[0]):
+            if isinstance(side, ir.Bin) and side.op == "%":
+                return events.Guard(self.place(side.at), self.eval(side.right), len(self.frame.loops))
+        return None
+
+    def guarded(self, body: ir.Body, guard: events.Guard | None) -> bool:
+        if guard is None:
+            return self.run_body(body)
+        self.frame.guards.append(guard)
+        try:
+            return self.run_body(body)
+        finally:
+            self.frame.guards.pop()
 
     def branch(self, *ways: Callable[[], bool]) -> bool:
         """Take each way from the present state and join those that come out at the end."""
@@ -514,9 +550,11 @@ class Interpreter:
         iterable = self.eval(s.iter)
         found = iterate(self, iterable, s.iter)
         target = s.target
+        place = self.place(s.iter.at)
         if found.items is not None and len(found.items) <= UNROLL_LIMIT:
-            for item in found.items:
-                if self.pass_loop(s.body, lambda item=item: self.assign(target, item)):
+            for index, item in enumerate(found.items):
+                loop = Loop(0, 0, True, place, iterable, False, len(found.items), index)
+                if self.pass_loop(s.body, lambda item=item: self.assign(target, item), loop):
                     return True
                 if self.frame.loops and False:
                     break
@@ -526,7 +564,12 @@ class Interpreter:
             self.state.mode = found.mode
         each = found.each
         self.widen(s.body)
-        ended = self.repeat(s.body, lambda: self.assign(target, each))
+        counted = isinstance(iterable, Range) and iterable.counted
+        length = iterable.length if isinstance(iterable, Range) else None
+        if length is None and found.items is not None:
+            length = len(found.items)
+        kind = Loop(0, 0, False, place, iterable, counted, length)
+        ended = self.repeat(s.body, lambda: self.assign(target, each), kind)
         if found.mode is not None and not ended and self.state.mode is found.mode:
             self.state.mode = before
         if ended:
@@ -539,17 +582,18 @@ class Interpreter:
             return self.run_body(s.orelse)
         self.widen(s.body)
         forever = isinstance(s.test, ir.Const) and bool(s.test.value)
-        return self.repeat(s.body, lambda: None if forever else self.eval(s.test), forever)
+        kind = Loop(0, 0, place=self.place(s.test.at))
+        return self.repeat(s.body, lambda: None if forever else self.eval(s.test), kind, forever)
 
-    def repeat(self, body: ir.Body, begin: Callable[[], object], forever: bool = False) -> bool:
+    def repeat(self, body: ir.Body, begin: Callable[[], object], kind: Loop, forever: bool = False) -> bool:
         """Pass a body twice: the second pass is a second iteration, with what the first left behind."""
         frame = self.frame
         rounds = 2 if len(frame.loops) + self.nesting < NESTED_LOOP_LIMIT else 1
         after: list[Changes] = []
         state = self.state
         start = state.mark()
-        for _ in range(rounds):
-            loop = Loop(state.mark(), len(frame.cleanups))
+        for index in range(rounds):
+            loop = replace(kind, mark=state.mark(), cleanups=len(frame.cleanups), breaks=[], continues=[], index=index)
             frame.loops.append(loop)
             try:
                 begin()
@@ -579,10 +623,10 @@ class Interpreter:
             state.merge(after)
         return False
 
-    def pass_loop(self, body: ir.Body, begin: Callable[[], object]) -> bool:
+    def pass_loop(self, body: ir.Body, begin: Callable[[], object], loop: Loop) -> bool:
         """One iteration of an unrolled loop; a `break` in it is joined with going on."""
         frame, state = self.frame, self.state
-        loop = Loop(state.mark(), len(frame.cleanups), unrolled=True)
+        loop.mark, loop.cleanups = state.mark(), len(frame.cleanups)
         frame.loops.append(loop)
         try:
             begin()
@@ -1019,23 +1063,28 @@ class Interpreter:
 
     def ev_display(self, e: ir.Tuple | ir.List | ir.Set) -> Value:
         kind = {ir.Tuple: "tuple", ir.List: "list", ir.Set: "set"}[type(e)]
+        from .python import iterate
+
         items: list[Value] = []
+        parts: list[Value] = []
         known = True
         for item in e.items:
             if isinstance(item, ir.Star):
                 value = self.eval(item.value)
+                parts.append(value)
                 inner = value.cells.get("items") if isinstance(value, Sequence) else None
                 if isinstance(inner, tuple):
                     items.extend(inner)
                 else:
                     known = False
-                    items.append(element(value) if isinstance(value, Sequence) else self.each(value))  # type: ignore[arg-type]
+                    items.append(iterate(self, value, item.value).each)
             else:
                 items.append(self.eval(item))
+                parts.append(Sequence("list", {"items": (items[-1],)}))
         place = self.place(e.at)
         if known:
             return Sequence(kind, {"items": tuple(items)}, place)
-        return Sequence(kind, {"items": None, "each": join_all(items)}, place)
+        return Sequence(kind, {"items": None, "each": join_all(items), "parts": tuple(parts)}, place)
 
     def each(self, value: Value) -> Value:
         from .python import iterate

@@ -51,8 +51,17 @@ class Items:
     mode: Mode | None = None
 
 
+def use_up(run: Interpreter, value: Parameters | Sequence, e: ir.Expr | None) -> None:
+    """Somebody iterates over a generator: a second time it is empty."""
+    if e is not None and "used" not in value.cells:
+        run.state.set(value.cells, "used", run.place(e.at))
+
+
 def iterate(run: Interpreter, value: Value, e: ir.Expr | None) -> Items:
+    """What a loop over a value sees; `e` is the expression that stands for it, if there is one."""
     if isinstance(value, Sequence):
+        if value.kind == "generator":
+            use_up(run, value, e)
         items = value.cells.get("items")
         if isinstance(items, tuple):
             return Items(join_all(items) if items else UNKNOWN, list(items))  # type: ignore[arg-type]
@@ -65,8 +74,6 @@ def iterate(run: Interpreter, value: Value, e: ir.Expr | None) -> Items:
             return Items(join_all(keys), list(keys))  # type: ignore[arg-type]
         return Items(Text() if keys else UNKNOWN)
     if isinstance(value, Parameters):
-        from .modules import use_up
-
         use_up(run, value, e)
         one = ParameterOf(value.leaves, all_of=True)
         each: Value = Sequence("tuple", {"items": (Text(), one)}) if value.named else one
@@ -154,7 +161,7 @@ def comprehension(run: Interpreter, e: ir.Comp) -> Value:
                 mapping.cells["rest"] = value if old is None else join(old, value)
         mapping.complete = exact
         return mapping
-    kind = "list" if e.kind == "gen" else e.kind
+    kind = "generator" if e.kind == "gen" else e.kind
     if exact:
         return Sequence(kind, {"items": tuple(results)}, place)
     return Sequence(kind, {"items": None, "each": join_all(results) if results else UNKNOWN}, place)
@@ -183,6 +190,8 @@ def _generate(run: Interpreter, e: ir.Comp, level: int, results: list) -> bool:
                 filtered = True
                 run.assume(test, True)
                 narrowed = _trainable_only(run, test, generator.target)
+                if narrowed is None:
+                    narrowed = _some_of(item)
                 if narrowed is not None:
                     run.assign(generator.target, narrowed)
         if passes:
@@ -197,6 +206,16 @@ def _trainable_only(run: Interpreter, test: ir.Expr, target: ir.Expr) -> Value |
         if isinstance(value, ParameterOf):
             kept = tuple(leaf for leaf in value.leaves if leaf.cells.get("requires_grad") is not False)
             return _replace(run, target, value, ParameterOf(kept, value.all_of))
+    return None
+
+
+def _some_of(item: Value) -> Value | None:
+    """`for p in parameters if <something unknown>`: each leaf may be left out."""
+    if isinstance(item, ParameterOf) and item.all_of:
+        return ParameterOf(item.leaves, all_of=False)
+    pair = item.cells.get("items") if isinstance(item, Sequence) and item.kind == "tuple" else None
+    if isinstance(pair, tuple) and any(isinstance(v, ParameterOf) for v in pair):
+        return Sequence("tuple", {"items": tuple(_some_of(v) or v for v in pair)}, item.place)  # type: ignore[union-attr]
     return None
 
 
@@ -290,7 +309,9 @@ def b_len(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
 def b_range(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     if len(args.positional) == 1 and isinstance(args.positional[0], Const) and args.positional[0].value == 1:
         return Sequence("list", {"items": (Const(0),)})
-    return Range(Number())
+    ends = [v.value for v in args.positional if isinstance(v, Const) and isinstance(v.value, int)]
+    known = len(ends) == len(args.positional) and 0 < len(ends) <= 3 and ends[2:] != [0]
+    return Range(Number(), length=len(range(*ends)) if known else None, counted=True)
 
 
 def b_enumerate(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
@@ -331,8 +352,8 @@ def b_list(run: Interpreter, args: Args, e: ir.Call | None, kind: str = "list") 
     value = args.positional[0]
     if isinstance(value, Parameters):
         found = iterate(run, value, e)
-        return Sequence(kind, {"items": None, "each": found.each}, _place(run, e))
-    found = iterate(run, value, None)
+        return Sequence(kind, {"items": None, "each": found.each, "parts": (value,)}, _place(run, e))
+    found = iterate(run, value, e if isinstance(value, Sequence) and value.kind == "generator" else None)
     if found.items is not None:
         return Sequence(kind, {"items": tuple(found.items)}, _place(run, e))
     if isinstance(value, Unknown):
