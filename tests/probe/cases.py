@@ -37,6 +37,11 @@ LATER = {
     "t-steplr-in-batch-loop": "needs as many steps as the schedule's period",
     "t-validation-builds-graphs": "shows in evaluation, after an epoch",
     "bare-no-grad-call": "shows in evaluation, after training",
+    "metric-loss-tuple-order": "the second of two trainings, after five steps",
+    "rank-loss-per-sample": "the second of two trainings, after ten steps",
+    "t-finetune-after-pruning": "the model is changed after twelve steps",
+    "t-unfreeze-after-filtered-optimizer": "layers are unfrozen after twenty steps",
+    "validation-error-grad-stays-off": "validation comes after eight steps",
 }
 
 

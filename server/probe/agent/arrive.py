@@ -53,10 +53,7 @@ def install(run: Run) -> None:
         run.note(f"torch {torch.__version__} is older than 1.13: the probe may see less than it should")
     options = run.options
     if not options.get("keep_compile"):
-        os.environ["TORCHDYNAMO_DISABLE"] = "1"  # read when torch._dynamo is imported
-        dynamo = sys.modules.get("torch._dynamo")
-        if dynamo is not None:
-            run.safely(setattr, dynamo.config, "disable", True)
+        run.safely(_no_compile, run)
     fraction = options.get("gpu_fraction")
     if fraction:
         torch.cuda._lazy_call(lambda: torch.cuda.set_per_process_memory_fraction(fraction))
@@ -70,6 +67,27 @@ def install(run: Run) -> None:
             text = "".join(traceback.format_exception(type(error), error, error.__traceback__))[-600:]
             run.note(f"probe: the hooks of {hook.__name__.rpartition('.')[2]} do not fit torch {torch.__version__}: {text}")
     run.safely(writes.torch_saves, run)
+
+
+def _no_compile(run: Run) -> None:
+    before = os.environ.get("TORCHDYNAMO_DISABLE")
+    os.environ["TORCHDYNAMO_DISABLE"] = "1"  # read when torch._dynamo is imported
+    dynamo = sys.modules.get("torch._dynamo")
+    was = dynamo.config.disable if dynamo is not None else None
+    if dynamo is not None:
+        dynamo.config.disable = True
+
+    def undo() -> None:
+        if before is None:
+            os.environ.pop("TORCHDYNAMO_DISABLE", None)
+        else:
+            os.environ["TORCHDYNAMO_DISABLE"] = before
+        if dynamo is not None:
+            dynamo.config.disable = was
+        elif "torch._dynamo" in sys.modules:
+            sys.modules["torch._dynamo"].config.disable = False
+
+    run.undo.append(undo)
 
 
 def remove(run: Run) -> None:

@@ -6,7 +6,7 @@ import sys
 import time
 from typing import Any, Optional
 
-from . import grad_mode, ops
+from . import grad_mode, ops, sources
 from .places import show
 from .run import Run
 
@@ -242,8 +242,7 @@ def after(run: Run, record: dict, seconds: float) -> None:
                 good.append(norm)
         for key, (parameter, version) in run.had.items():
             if parameter.grad is not None and parameter.grad._version != version and key in record["_leaves"]:
-                clears = [(owner, run.one(place)) for owner, place in run.clears]
-                run.stale.setdefault(key, {"at": record["at"], "clears": clears})
+                run.stale.setdefault(key, {"at": record["at"]})
         record["parameters"] = {
             "trainable": len(named),
             "with_grad": len(have),
@@ -272,7 +271,7 @@ def _age(run: Run, nodes: set) -> None:
             node = tensor.grad_fn
         except RuntimeError:  # a view made under no_grad whose base was changed in place
             continue
-        if node is not None and node in nodes:
+        if node is not None and _meets(node, nodes):
             run.old[key] = (ref, place, run.backward_calls)
         elif node is not None and tensor.numel() == 1 and len(run.scalars) < 512:
             run.scalars.append((ref, place))
@@ -280,8 +279,20 @@ def _age(run: Run, nodes: set) -> None:
         run.born.clear()
 
 
+def _meets(node: Any, nodes: set) -> bool:
+    """Whether a graph runs into another one within a few nodes (another output of the same layer, say)."""
+    level = [node]
+    for _ in range(4):
+        if any(one in nodes and not hasattr(one, "variable") for one in level):
+            return True
+        level = [after for one in level[:16] for after, _ in one.next_functions if after is not None]
+    return False
+
+
 def kept_graphs(run: Run) -> list[tuple[Optional[Any], int]]:
     """Live scalars whose graph goes back through the losses of several steps: a running total that keeps them."""
+    if not run.loss_nodes:
+        return []
     steps = {node: step for node, step in run.loss_nodes}
     found: list[tuple[Optional[Any], int]] = []
     candidates = [*run.scalars, *[entry for entry in run.born.values()]]
@@ -302,6 +313,7 @@ def kept_graphs(run: Run) -> list[tuple[Optional[Any], int]]:
                 continue
             if any(word in type(node).__name__ for word in ops.ADD_NODES):
                 todo.extend(after for after, _ in node.next_functions)
-        if len(reached) > 1:
+        last = run.loss_nodes[-1][1]
+        if len(reached) > 1 or reached and min(reached) < last and place is not None and sources.accumulates(place):
             found.append((place, len(reached)))
     return found

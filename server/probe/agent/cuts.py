@@ -215,6 +215,10 @@ def make(run: Run) -> Any:
                 how = "requires_grad = True" if name[-2:] == "__" else "requires_grad_()"
                 run.made_leaf[id(target)] = (ref(target), run.places.stack(frame, 5), how)
             return
+        if name in ("to", "type_as", "expand_as", "view_as", "reshape_as"):
+            del inputs[1:]  # the others only lend their shape, type or device
+        if name == "tensor" and isinstance(result, Tensor) and result.requires_grad and result.numel() == 1:
+            run.made_leaf[id(result)] = (ref(result), run.places.stack(frame, 5), "torch.tensor(..., requires_grad=True)")
         keys: Optional[frozenset] = None
         live = False
         new_leaves: Optional[list] = None

@@ -313,8 +313,11 @@ class Judge:
             evidence = [(record["at"], "backward goes no further than the loss")]
             for key in record.get("_marks", ()):
                 evidence.append((run.cuts[key]["at"], f"{run.cuts[key]['op']} cuts the graph ({run.cuts[key]['kind']})"))
+            if not record.get("_marks"):
+                values = [entry for entry in run.cuts.values() if entry["kind"] == "value" and entry["up"]]
+                evidence += [(entry["at"], f"{entry['op']} makes a Python number of a tensor") for entry in values[-6:]]
             how = f": {made['how']} makes a new leaf of it" if made else ""
-            where = made["at"] if made else evidence[-1][0]
+            where = made["at"] if made else (evidence[1] if len(evidence) > 1 else evidence[0])[0]
             self.add("hidden-error", f"the loss reaches no parameter{how}", where, "certain", evidence)
             return
 
@@ -357,8 +360,10 @@ class Judge:
         missing = {k: n for k, (n, _) in trained.items() if k in registered and k not in reborn}
         sure = {k: n for k, n in missing.items() if k in partly}
         at = run.optimizers[0]["at"]
+        double = [e for e in run.extra if e["rule"] == "duplicate-parameters"]
+        if double:
+            sure = missing
         if sure:
-            double = [e for e in run.extra if e["rule"] == "duplicate-parameters"]
             where, evidence = at, []
             if double and double[0]["at"]:
                 first = double[0]["at"]
@@ -553,7 +558,8 @@ class Judge:
 
     def _kept_graphs(self) -> None:
         for place, count in kept_graphs(self.run):
-            text = f"this total keeps the graphs of {count} steps alive: add loss.item() or loss.detach()"
+            steps = "an earlier step's graph" if count == 1 else f"the graphs of {count} steps"
+            text = f"this total keeps {steps} alive: add loss.item() or loss.detach()"
             self.add("graph-kept", text, one(place), "likely")
 
     # ------------------------------------------------------------------------------------------ modes, wrappers, flags
@@ -690,8 +696,8 @@ class Judge:
         elif failure["type"] == "AttributeError" and "has no attribute" in message and stack:
             rule, where, evidence, text = self._wrong_thing(message, stack, text, at)
         confidence = "certain"
-        if rule == "program-error" and not (run.torch and (run.backward_calls or run.optimizers or run.calls)):
-            confidence = "possible"  # it failed before anything of torch's was used
+        if rule == "program-error" and run.torch is None:
+            confidence = "possible"  # nothing of torch's was used
         self.add(rule, text, where, confidence, evidence, error=f"{failure['type']}: {message}")
 
     def _used_up(self, stack: list, frames: list) -> Optional[Place]:
@@ -731,6 +737,8 @@ class Judge:
         def follows(f: dict) -> bool:
             rule = f["rule"]
             if sure and rule in ("stale-optimizer", "optimizer-holds-strays", "step-changes-nothing", "no-gradient"):
+                return True
+            if rule == "cut-graph" and f["confidence"] == "likely" and "hidden-error" in rules:
                 return True
             if sure and rule == "cleared-before-step" and "cleared between" not in f["message"]:
                 return True

@@ -96,7 +96,7 @@ def _enter(run: Run, module: Any, args: Any, frame: Any) -> None:
                     weakref.finalize(module, _gone, run, key, type(module).__name__, place).atexit = False
     else:
         if key not in run.roots and not _is_loss(run, module):
-            _new_root(run, module)
+            new_root(run, module)
         if run.old and run.grad_on():
             for value in _flat(args, []):
                 old = run.old.get(id(value))
@@ -141,7 +141,7 @@ def carry(run: Run, tensor: Any, old: tuple, place: Optional[Place], whole: bool
         )
 
 
-def _new_root(run: Run, module: Any) -> None:
+def new_root(run: Run, module: Any) -> None:
     name = type(module).__name__
     taken = {label for _, label in run.roots.values()}
     label, n = name, 2

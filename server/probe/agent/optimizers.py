@@ -20,17 +20,17 @@ def install(run: Run) -> None:
     """Patch the base classes (every subclass, GradScaler and trainers come through them) and use the global hooks."""
     module = sys.modules["torch.optim.optimizer"]
     Optimizer, Module = module.Optimizer, run.torch.nn.Module
-    made, zero_grad, module_zero = Optimizer.__init__, Optimizer.zero_grad, Module.zero_grad
+    init, zero_grad, module_zero = Optimizer.__init__, Optimizer.zero_grad, Module.zero_grad
     hooks = hasattr(module, "register_optimizer_step_pre_hook")  # since torch 2.0
 
-    @functools.wraps(made)
+    @functools.wraps(init)
     def __init__(self: Any, params: Any, *args: Any, **kwargs: Any) -> None:
         if run.done:
-            return made(self, params, *args, **kwargs)
+            return init(self, params, *args, **kwargs)
         if isinstance(params, (list, tuple)):
             _look_at(run, params, sys._getframe(1))
-        result = made(self, params, *args, **kwargs)
-        run.safely(_made, run, self, sys._getframe(1))
+        result = init(self, params, *args, **kwargs)
+        run.safely(made, run, self, sys._getframe(1))
         if not hooks:
             _wrap_step(run, type(self))
         return result
@@ -49,7 +49,7 @@ def install(run: Run) -> None:
 
     Optimizer.__init__, Optimizer.zero_grad, Module.zero_grad = __init__, cleared, module_cleared
     run.undo += [
-        lambda: setattr(Optimizer, "__init__", made),
+        lambda: setattr(Optimizer, "__init__", init),
         lambda: setattr(Optimizer, "zero_grad", zero_grad),
         lambda: setattr(Module, "zero_grad", module_zero),
     ]
@@ -96,7 +96,7 @@ def _look_at(run: Run, params: Any, frame: Any) -> None:
                 run.anomalies.append({"kind": "not a leaf", "at": run.one(born[1]), "shape": list(item.shape)})
 
 
-def _made(run: Run, optimizer: Any, frame: Any) -> None:
+def made(run: Run, optimizer: Any, frame: Any) -> None:
     stack = run.places.stack(frame, 5)
     if run.entry(optimizer) is not None:  # a subclass may call the base twice
         return
@@ -131,17 +131,29 @@ def _cleared(run: Run, owner: Any, frame: Any) -> None:
     place = run.places.near(frame)
     if run.since_step:
         run.cleared = {"at": run.one(place), "after_backward": run.backward_calls}
-    run.clears.append((id(owner), place))
-    del run.clears[:-64]
     if isinstance(owner, run.torch.nn.Module):
         parameters = list(owner.parameters())
     else:
         parameters = [p for group in owner.param_groups for p in group["params"]]
+    run.clears.append((id(owner), place, run.backward_calls, {id(p) for p in parameters}))
+    del run.clears[:-64]
     for parameter in parameters:
         for n in run.fresh.pop(id(parameter), ()):
             entry = run.thrown.setdefault(n, {"ids": set(), "at": run.one(place), "read": False})
             entry["ids"].add(id(parameter))
             entry["read"] |= run.grad_read
+
+
+def _cleared_another(run: Run, optimizer: Any) -> Optional[dict]:
+    """The last clearing, if it was another optimizer's and nothing was back-propagated into that one since."""
+    if not run.clears:
+        return None
+    owner, place, when, ids = run.clears[-1]
+    mine = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    if owner == id(optimizer) or ids & mine:
+        return None
+    later = (record.get("_leaves", set()) for record in run.backwards if record["n"] > when)
+    return None if any(ids & leaves for leaves in later) else run.one(place)
 
 
 def _before(run: Run, optimizer: Any, args: tuple, kwargs: dict) -> None:
@@ -174,21 +186,20 @@ def _look_before(run: Run, optimizer: Any, closure: bool, frame: Any) -> None:
         have = [g for g in gradients if g is not None]
         entry = run.entry(optimizer)
         if entry is None:
-            _made(run, optimizer, frame)
+            made(run, optimizer, frame)
             entry = run.entry(optimizer)
             entry["at"] = None
         if parameters and not any(p.requires_grad for p in parameters):
             entry["frozen_at_step"] = True
         stale = [run.stale[id(p)] for p in parameters if id(p) in run.stale]
         if stale and not any(a["kind"] == "gradients accumulate" for a in run.anomalies):
-            others = [place for owner, place in stale[0]["clears"] if owner != id(optimizer)]
             run.anomalies.append(
                 {
                     "kind": "gradients accumulate",
                     "count": len(stale),
                     "backward": stale[0]["at"],
                     "at": show(stack),
-                    "cleared_another": others[-1] if others else None,
+                    "cleared_another": _cleared_another(run, optimizer),
                     "type": entry["type"],
                 }
             )

@@ -47,6 +47,8 @@ def build(run: Run, stopped: str) -> dict[str, Any]:
         if counters and run.options.get("keep_compile"):
             out["compile"] = {str(k): dict(v) for k, v in counters.items() if k in ("graph_break", "stats", "frames")}
     out["findings"] = findings
+    if run.gradcheck is not None:
+        out["gradcheck"] = run.gradcheck
     out["grad_mode"] = {
         "changes": list(run.modes.values()),
         "timeline": run.timeline,

@@ -76,7 +76,7 @@ class Run:
         self.stale: dict[int, dict] = {}
         self.had: dict[int, tuple] = {}
         self.cleared: Optional[dict] = None
-        self.clears: list[tuple[int, Optional[Place]]] = []  # since the last step: id of what was cleared, where
+        self.clears: list[tuple] = []  # id of what was cleared, where, after which backward, the parameters
         self.fresh: dict[int, list[int]] = {}
         self.thrown: dict[int, dict] = {}
         self.used: set[int] = set()
@@ -107,6 +107,7 @@ class Run:
         self.extra: list[dict] = []  # findings that a hook is sure of on the spot
         self.calls_seen = 0
         self.idle = False
+        self.gradcheck: Optional[dict] = None
         self.grad_at_end: Optional[bool] = None
 
     # ------------------------------------------------------------------------------------------ the probe's own work

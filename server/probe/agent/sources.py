@@ -157,6 +157,21 @@ def discards(place: Place, name: str) -> bool:
     return False
 
 
+def accumulates(place: Place) -> bool:
+    """Whether that line adds to a name: `x += ...` or `x = x + ...`."""
+    module = tree(place.file)
+    for node in ast.walk(module) if module else ():
+        if getattr(node, "lineno", 0) != place.line:
+            continue
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
+            return True
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.Add):
+            sides = {ast.dump(node.value.left), ast.dump(node.value.right)}
+            if any(ast.dump(target).replace("Store()", "Load()") in sides for target in node.targets):
+                return True
+    return False
+
+
 def duplicated(place: Place) -> Optional[Place]:
     """A list or sum near `place`, in its function, that names one thing twice."""
     module = tree(place.file)
