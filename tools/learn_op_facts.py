@@ -25,6 +25,7 @@ What is recorded of a name:
   outputs   per output: what gradient it carries, dtype, whether it requires grad (`varies`: their number does, and
             one entry stands for all); outputs_dim: those of a call with `dim`, where they are others
   inputs    per argument (position or keyword): flows, zero or none
+  fields    the names of the outputs, in order (`x.sort().values`)
   alias     the output shares storage with an input: always, sometimes, never
   inplace   returns an input, changed
   saves     per argument: what is kept for backward while this argument requires grad ("out": an output);
@@ -107,6 +108,11 @@ def outputs_of(r):
     if inspect.isgenerator(r) or type(r).__name__ in ("tuple_iterator", "list_iterator"):
         return outputs_of(list(r))
     return [(type(r).__name__, r)]
+
+
+def names_of(r):
+    """The names under which the outputs can be had: `x.sort().values`."""
+    return list(getattr(r, "__match_args__", ()) if isinstance(r, tuple) else ())
 
 
 def same(a, b):
@@ -225,6 +231,7 @@ def measure(name, args, kw):
     f["values"] = depends_on_values(name, args, kw) if f["float_in"] else None
     f["ins"] = [list(t.shape) for _, t in x.paths]
     f["tensors"] = len({p for p, _ in x.paths})  # arguments that hold some
+    f["fields"] = names_of(r)
     f["shapes"] = [list(o.shape) for kind, o in outs if kind == "tensor"]
     return f
 
@@ -487,6 +494,9 @@ def learn(name, ops, table):
             if "varies" not in form:
                 entry[key] = form["outputs"]
                 entry.pop("varies", None)
+    fields = next((f["fields"] for f in good if f["fields"]), None)
+    if fields:
+        entry["fields"] = fields
     inputs = {}
     for f in good:
         for p, g in f.get("inputs", {}).items():

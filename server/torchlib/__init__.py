@@ -53,6 +53,7 @@ class Op(NamedTuple):
     shape: str
     outputs: tuple[Output, ...]
     outputs_dim: tuple[Output, ...]  # those of a call with `dim`, where they are others (`max`); else empty
+    fields: tuple[str, ...]  # the names of the outputs, where they have some: `x.sort().values`
     varies: bool  # the number of outputs does; `outputs` has one entry, for all of them
     inputs: Mapping[str, str]  # argument -> "flows" | "zero" | "none"
     alias: str  # the output shares memory with an input: "always" | "sometimes" | "never"
@@ -100,6 +101,7 @@ def op(name: str) -> Op | None:
         shape=e.get("shape", "unknown"),
         outputs=_outputs(e.get("outputs", [])),
         outputs_dim=_outputs(e.get("outputs_dim", [])),
+        fields=tuple(e.get("fields", ())),
         varies=e.get("varies", False),
         inputs=e.get("inputs", _NOTHING),
         alias=e.get("alias", "never"),
