@@ -15,6 +15,7 @@ from ..findings import Place
 
 if TYPE_CHECKING:
     from .interp import Loop
+    from .training import Grad
 
 
 @dataclass(eq=False)
@@ -111,6 +112,41 @@ class Step(Event):
 
 
 @dataclass(eq=False)
+class Clip(Event):
+    """Gradients are clipped; `grads` is what each leaf holds then (`training.Grad`)."""
+
+    leaves: tuple[Leaf, ...]
+    grads: tuple[Grad, ...]
+    limit: Value
+    scaled: bool  # all fresh gradients are still scaled by a GradScaler
+
+
+@dataclass(eq=False)
+class Scaling(Event):
+    """A call of a GradScaler's method; `phase` is where it stood with the optimizer since its last update, `before` there."""
+
+    scaler: Object
+    name: str
+    optimizer: Object | None
+    phase: str | None
+    before: Place | None
+    unscaled: bool  # every gradient is surely there and was surely not scaled
+
+
+@dataclass(eq=False)
+class Kept(Event):
+    """In a loop, a tensor with its graph was added to a sum or put into a list.
+
+    `freed` is the backward that has already gone through that graph, if one has.
+    """
+
+    value: Tensor
+    how: str  # "sum" or "list"
+    container: Value
+    freed: Place | None
+
+
+@dataclass(eq=False)
 class Zero(Event):
     """Gradients were cleared."""
 
@@ -127,6 +163,7 @@ class OptimizerMade(Event):
     used_up: Place | None = None  # the generator that it got was used up there
     arguments: tuple[Value, ...] = ()
     in_loop: bool = False
+    argument_place: Place | None = None  # the expression that gave the parameters
 
 
 @dataclass(eq=False)
@@ -202,13 +239,14 @@ class Made(Event):
 
 @dataclass(eq=False)
 class Forward(Event):
-    """A module was called; `through` names how (`call`, `forward`, `module`)."""
+    """A module was called; `modes` are the calls of `train` and `eval` that decide its mode (see `modules.Switched`)."""
 
     module: Object
     training: object = None
     mode: Mode | None = None
     args: tuple[Value, ...] = ()
     result: Value | None = None
+    modes: frozenset[object] = frozenset()
 
 
 @dataclass(eq=False)

@@ -125,6 +125,10 @@ class Args:
             return self.positional[index]
         return UNKNOWN if self.spread else default
 
+    def place(self, index: int, name: str) -> Place | None:
+        """Where the argument at a position or under a name is written."""
+        return self.keyword_places.get(name) or (self.places[index] if index < len(self.places) else None)
+
     def all(self) -> list[Value]:
         return [*self.positional, *self.keywords.values()]
 

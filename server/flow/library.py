@@ -52,7 +52,7 @@ from .modules import make_module
 from .objects import is_module
 from .python import iterate
 from .tensors import Inputs, cut_of, graph_of, lost_here, operate, rewrap, with_flag
-from .training import autograd_call, called_event, clear, make_optimizer, parameters_in
+from .training import Phases, autograd_call, called_event, clear, make_optimizer, parameters_in
 
 # Libraries whose functions take values to show, store or describe them: a tensor or model that goes there comes back
 # as it was. Everything else may do anything with what it is given.
@@ -186,6 +186,8 @@ def make_tensor(run: Interpreter, name: str, factory: torchlib.Factory, args: Ar
 def make_object(run: Interpreter, name: str, args: Args, place: Place, e: ir.Call | None) -> Value:
     obj = Object(External(name), place, label=name.rpartition(".")[2])
     obj.cells["args"] = args
+    if name.endswith(".GradScaler"):
+        obj.cells["phases"] = Phases()
     if name == "torch.utils.data.DataLoader":
         obj.cells["dataset"] = args.get(0, "dataset", UNKNOWN)
         obj.cells["collate"] = args.get(None, "collate_fn", None)
@@ -253,11 +255,12 @@ def t_parameter(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
         cuts = (*cuts, lost_here(run, Cut("nn.Parameter(...)", "leaf", place, tuple(found.nodes), stack=run.stack)))
     if cuts and e is not None:
         called_event(run, "torch.nn.Parameter", args, e, Tensor(cuts=cuts))
-    if run.frame.instance is not None and e is not None:
-        called_event(run, "parameter-in-forward", args, e, UNKNOWN)
     rank = value.rank if isinstance(value, Tensor) else ANY_RANK
     leaf.cells["lost"] = cuts
-    return Tensor(leaf=leaf, node=leaf.node, rank=rank, dtype=FLOAT, storage=leaf.storage, made=place)
+    made = Tensor(leaf=leaf, node=leaf.node, rank=rank, dtype=FLOAT, storage=leaf.storage, made=place)
+    if run.frame.instance is not None and e is not None:
+        called_event(run, "parameter-in-forward", args, e, made)
+    return made
 
 
 def t_variable(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
@@ -338,13 +341,24 @@ def t_clip(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
         states = {grad_of(leaf).state for leaf in leaves}
         scaled = {grad_of(leaf).scaled for leaf in leaves if grad_of(leaf).state == "fresh"}
         result = Tensor(rank=SCALAR, dtype=FLOAT, tag=",".join(sorted(states)))
-        called_event(
-            run, "clip_grad", Args([params], {"scaled": TRUE if scaled == {True} else FALSE}, places=args.places), e, result
-        )
+        limit = args.get(1, "max_norm", args.get(None, "clip_value", UNKNOWN)) or UNKNOWN
+        record_clip(run, leaves, limit, scaled == {True}, e)
         if used is not None:
-            run.record(events.Raised(run.place(e.at), run.stack, "exhausted-parameters", "clip_grad", ((used, "used up"),)))
+            where = args.place(0, "parameters") or run.place(e.at)
+            data: dict[str, object] = {"parameters": params}
+            run.record(events.Raised(where, run.stack, "exhausted-parameters", "clip_grad", ((used, "used up"),), data))
         return result
     return UNKNOWN
+
+
+def record_clip(run: Interpreter, leaves: list[Leaf], limit: Value, scaled: bool, e: ir.Call) -> None:
+    from .training import grad_of
+
+    run.record(
+        events.Clip(
+            run.place(e.at), run.stack, tuple(leaves), tuple(grad_of(leaf) for leaf in leaves), limit, scaled
+        )
+    )  # fmt: skip
 
 
 def t_zero_(run: Interpreter, args: Args, e: ir.Call | None) -> Value:

@@ -213,12 +213,6 @@ def parameters_of(run: Interpreter, owner: Object, named: bool, place: Place | N
     return Parameters(owner, named, tuple(leaves), exact, place)
 
 
-def use_up(run: Interpreter, value: Parameters, e: ir.Expr | None) -> None:
-    """Somebody iterates over `parameters()`, which is a generator: a second time it is empty."""
-    if e is not None and "used" not in value.cells:
-        run.state.set(value.cells, "used", run.place(e.at))
-
-
 # ---------------------------------------------------------------- attributes and methods
 
 

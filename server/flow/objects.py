@@ -229,6 +229,8 @@ def read_tensor(run: Interpreter, value: Tensor, name: str, e: ir.Attr) -> Value
 
 def read_parameter_of(run: Interpreter, value: ParameterOf, name: str, e: ir.Attr) -> Value:
     if name == "grad":
+        for leaf in value.leaves:
+            leaf.cells["grad-read"] = True
         return GradOf(value.leaves, value)
     if name == "requires_grad":
         flags = {leaf.cells.get("requires_grad") for leaf in value.leaves}
@@ -338,6 +340,11 @@ def augment(run: Interpreter, s: ir.AugAssign) -> None:
     old = run.eval(s.target)
     value = run.eval(s.value)
     place = run.place(s.at)
+    if isinstance(old, GradOf):
+        from .training import change_grad
+
+        change_grad(run, old.leaves, decays=True)
+        return
     if isinstance(old, Sequence) and s.op == "+":
         extend(run, old, value)
         return
@@ -347,6 +354,8 @@ def augment(run: Interpreter, s: ir.AugAssign) -> None:
         new = inplace_binary(run, s.op, old, value, s)
     else:
         new = binary(run, s.op, old, value, ir.Bin(s.at, s.op, s.target, s.value))
+    if s.op == "+" and isinstance(new, Tensor) and new.live:
+        keep(run, value, "sum", new, place)
     if isinstance(s.target, ir.Name):
         run.bind(s.target.id, new)
         if run.watch is not None:
@@ -360,6 +369,21 @@ def augment(run: Interpreter, s: ir.AugAssign) -> None:
         owner = run.eval(s.target.value)
         if isinstance(owner, (Mapping, Sequence)):
             set_item(run, owner, run.eval(s.target.index), new, s.target)
+
+
+def keep(run: Interpreter, value: Value, how: str, container: Value, place: Place) -> None:
+    """A value goes into a sum or a list that outlives it: record it if it brings a graph along, in a loop."""
+    from .tensors import graph_of
+    from .training import walk
+
+    if not isinstance(value, Tensor) or not any(f.loops for f in run.frames):
+        return
+    node, sure = graph_of(value)
+    if node is None or not sure or node.leaf is not None:
+        return
+    freed: dict[object, object] = run.notes.get("freed", {})  # type: ignore[assignment]
+    gone = next((freed[n] for n in walk(node).nodes if isinstance(freed.get(n), Place)), None)
+    run.record(events.Kept(place, run.stack, value, how, container, gone))  # type: ignore[arg-type]
 
 
 def extend(run: Interpreter, target: Sequence, value: Value) -> None:
@@ -376,6 +400,8 @@ def extend(run: Interpreter, target: Sequence, value: Value) -> None:
 
 def loosen(run: Interpreter, target: Sequence, value: Value) -> None:
     """Add a value to a sequence whose length is not known (any more)."""
+    if target.cells.get("parts") is not None:
+        run.state.set(target.cells, "parts", None)
     items = target.cells.get("items")
     if isinstance(items, tuple):
         each = join_all([*items, value]) if items else value

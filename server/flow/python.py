@@ -687,7 +687,7 @@ def _array_method(run: Interpreter, owner: Array, name: str) -> Value:
 
 
 def _sequence_method(run: Interpreter, owner: Sequence, name: str, args: Args, e: ir.Call | None) -> Value:
-    from .objects import extend, loosen
+    from .objects import extend, keep, loosen
 
     value = args.positional[0] if args.positional else UNKNOWN
     items = owner.cells.get("items")
@@ -695,6 +695,7 @@ def _sequence_method(run: Interpreter, owner: Sequence, name: str, args: Args, e
         if name == "insert" and len(args.positional) == 2:
             value = args.positional[1]
         if e is not None:
+            keep(run, value, "list", owner, run.place(e.at))
             run.notes.setdefault("appended", []).append((owner, value, run.place(e.at)))  # type: ignore[attr-defined]
             run.record(events.Called(run.place(e.at), run.stack, "list.append", (owner, value), {}, NONE, owner,
                                      in_loop=len(run.frame.loops)))  # fmt: skip

@@ -436,7 +436,8 @@ def binary(run: Interpreter, op: str, left: Value, right: Value, e: ir.Bin) -> V
             return Sequence(left.kind, {"items": a + b}, run.place(e.at))
         from ..facts import join
 
-        return Sequence(left.kind, {"items": None, "each": join(element(left), element(right))}, run.place(e.at))
+        cells = {"items": None, "each": join(element(left), element(right)), "parts": (left, right)}
+        return Sequence(left.kind, cells, run.place(e.at))
     if isinstance(left, Sequence) and op == "*":
         items = left.cells.get("items")
         if isinstance(items, tuple) and isinstance(right, Const) and isinstance(right.value, int) and right.value * len(items) <= 8:
@@ -638,6 +639,8 @@ def tensor_attribute(run: Interpreter, value: Tensor, name: str, e: ir.Attr) -> 
             cuts.append(lost_here(run, Cut(".data", "data", place, tuple(found.nodes), stack=run.stack)))
         return Tensor(None, tuple(cuts), True, value.rank, value.dtype, opaque=value.opaque, storage=value.storage, made=place)
     if name == "grad":
+        if value.leaf is not None:
+            value.leaf.cells["grad-read"] = True
         return GradOf((value.leaf,) if value.leaf is not None else (), value)
     if name == "requires_grad":
         node, sure = graph_of(value)

@@ -50,19 +50,47 @@ class Grad:
 
     `none` or `zero`: nothing; `fresh`: a gradient that no step has applied; `used`: one that a step has applied;
     `stale`: a fresh one added to a used one; `?`: not known. `place` is the backward (or the clearing) that made it so;
-    `lost` where a fresh gradient was cleared.
+    `lost` where a fresh gradient was cleared, and `origin` the backward that had made it; `dropped` says (where
+    cleared, where made) that the same backward's gradient of an earlier iteration was cleared unused; `by` is the step
+    that applied a used one.
     """
 
     state: str = "none"
     place: Place | None = None
     lost: Place | None = None
     scaled: bool | None = False
+    origin: Place | None = None
+    dropped: tuple[Place, Place] | None = None
+    by: Place | None = None
 
     def join(self, other: Grad) -> Grad:
-        if self.state == other.state:
-            scaled = self.scaled if self.scaled == other.scaled else None
-            return Grad(self.state, self.place or other.place, self.lost if other.lost else None, scaled)
-        return Grad("?", scaled=None)
+        if self.state != other.state:
+            return Grad("?", scaled=None)
+        return Grad(
+            self.state, self.place or other.place, self.lost if other.lost else None,
+            self.scaled if self.scaled == other.scaled else None, self.origin if other.origin else None,
+            self.dropped if other.dropped else None, self.by if other.by else None,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Phases:
+    """Where a GradScaler stands with each optimizer since its last `update`: "unscaled" or "stepped", None: not known."""
+
+    of: tuple[tuple[Object, str | None, Place | None], ...] = ()
+
+    def get(self, optimizer: Object) -> tuple[str | None, Place | None]:
+        return next(((phase, place) for known, phase, place in self.of if known is optimizer), ("ready", None))
+
+    def put(self, optimizer: Object, phase: str, place: Place) -> Phases:
+        return Phases((*(entry for entry in self.of if entry[0] is not optimizer), (optimizer, phase, place)))
+
+    def join(self, other: Phases) -> Phases:
+        joined = []
+        for optimizer in dict.fromkeys(o for o, _, _ in (*self.of, *other.of)):
+            one, two = self.get(optimizer), other.get(optimizer)
+            joined.append((optimizer, one[0] if one[0] == two[0] else None, one[1] or two[1]))
+        return Phases(tuple(joined))
 
 
 NO_GRAD = Grad()
@@ -155,6 +183,7 @@ def backward(
         place, run.stack, tensor, value_place, run.state.mode, given, keeps, grad=grad, create=bool(create)
     )
     event.always = run.certain_now()
+    event.guards = run.guards
     event.bound = _binding(run, e)
     run.record(event)
     nothing = Const(None, place) if not grad else NONE
@@ -188,7 +217,7 @@ def backward(
     inputs = args.get(3, "inputs", None)
     if inputs is not None:
         return NONE
-    scaled = tensor.tag == "scaled"
+    scaled = any(n.op == "scale" for n in found.nodes)
     stale = []
     for leaf in found.sure:
         if leaf.cells.get("requires_grad") is not True:
@@ -197,7 +226,10 @@ def backward(
         if not sure:
             run.state.set(leaf.cells, "grad", Grad("?"))
         elif old.state in ("none", "fresh"):
-            run.state.set(leaf.cells, "grad", Grad("fresh", place, scaled=scaled))
+            dropped = old.dropped
+            if old.lost is not None and old.origin == place and not leaf.cells.get("grad-read"):
+                dropped = (old.lost, place)
+            run.state.set(leaf.cells, "grad", Grad("fresh", place, scaled=scaled, dropped=dropped))
         elif old.state in ("used", "stale"):
             if old.place is not None:
                 stale.append((leaf, old.place))
@@ -324,11 +356,21 @@ def clear(run: Interpreter, leaves: list[Leaf] | tuple[Leaf, ...], place: Place 
     """Gradients are set to None or zero."""
     for leaf in leaves:
         old = grad_of(leaf)
-        lost = place if old.state in ("fresh", "stale") else None
-        state = "none" if old.state != "?" else "none"
-        run.state.set(leaf.cells, "grad", Grad(state, place, lost))
+        lost, origin = (old.lost, old.origin) if old.state == "none" else (None, None)
+        if old.state in ("fresh", "stale"):
+            lost, origin = place, old.place
+        run.state.set(leaf.cells, "grad", Grad("none", place, lost, origin=origin))
     if place is not None:
-        run.record(events.Zero(place, run.stack, tuple(leaves), optimizer))
+        run.record(events.Zero(place, run.stack, tuple(leaves), optimizer, run.guards))
+
+
+def change_grad(run: Interpreter, leaves: tuple[Leaf, ...], decays: bool) -> None:
+    """Gradients are changed by hand; `decays`: what earlier steps have applied may be let fade on purpose."""
+    for leaf in leaves:
+        grad = grad_of(leaf)
+        leaf.cells["grad-changed"] = True
+        state = "?" if decays and grad.state in ("used", "stale") else grad.state
+        run.state.set(leaf.cells, "grad", replace(grad, state=state, scaled=None))
 
 
 def grad_attribute(run: Interpreter, value: GradOf, name: str, e: ir.Attr) -> Value:
@@ -368,6 +410,7 @@ def call_grad_method(run: Interpreter, owner: GradOf, name: str, args: Args, e: 
     if name in ("item", "tolist"):
         return Number()
     if name.endswith("_"):
+        change_grad(run, owner.leaves, decays=name not in ("clamp_", "clip_", "nan_to_num_"))
         return owner
     return Tensor(dtype=FLOAT)
 
@@ -394,6 +437,7 @@ def set_tensor_attribute(run: Interpreter, owner: Value, name: str, value: Value
             clear(run, leaves, place, None)
         else:
             for leaf in leaves:
+                leaf.cells["grad-changed"] = True
                 run.state.set(leaf.cells, "grad", Grad("?"))
     elif name == "data":
         storage = getattr(owner, "storage", None)
@@ -459,33 +503,35 @@ def make_optimizer(run: Interpreter, obj: Object, args: Args, place: Place) -> N
     run.objects.append(obj)
     run.record(
         events.OptimizerMade(
-            place, run.stack, obj, tuple(leaves), exact, used, (params,), in_loop=bool(run.frame.loops)
+            place, run.stack, obj, tuple(leaves), exact, used, (params,), in_loop=bool(run.frame.loops),
+            argument_place=args.place(0, "params"),
         )
     )
 
 
 def parameters_in(run: Interpreter, value: Value, place: Place) -> tuple[list[Leaf], bool, Place | None]:
     """The leaves in what an optimizer (or clip_grad_norm_) was given; whether all are known; where it was used up."""
-    if isinstance(value, Parameters):
+    if isinstance(value, Parameters) or (isinstance(value, Sequence) and value.kind == "generator"):
         used = value.cells.get("used")
         if isinstance(used, Place):
             return [], True, used
         run.state.set(value.cells, "used", place)
+    if isinstance(value, Parameters):
         return list(value.leaves), value.exact, None
     if isinstance(value, ParameterOf):
         return list(value.leaves), value.all_of, None
     if isinstance(value, Tensor):
         return ([value.leaf] if value.leaf is not None else []), value.leaf is not None or value.certain, None
     if isinstance(value, (Sequence, Range)):
-        items = value.cells.get("items") if isinstance(value, Sequence) else None
-        inner = list(items) if isinstance(items, tuple) else [element(value) if isinstance(value, Sequence) else value.each]
         leaves: list[Leaf] = []
         exact, used_up = True, None
-        for item in inner:
+        for item in parts_of(value):
             if isinstance(item, Sequence) and item.kind == "tuple":
                 pair = item.cells.get("items")
                 item = pair[1] if isinstance(pair, tuple) and len(pair) == 2 else item
-            found, complete, used = parameters_in(run, item, place) if isinstance(item, Value) else ([], False, None)
+            # What a list was made of was iterated over then: it is in the list, used up or not.
+            inner = replace(item, cells={}) if isinstance(item, Parameters) and "parts" in getattr(value, "cells", {}) else item
+            found, complete, used = parameters_in(run, inner, place) if isinstance(inner, Value) else ([], False, None)
             leaves += found
             exact, used_up = exact and complete, used_up or used
         return leaves, exact, used_up
@@ -500,6 +546,19 @@ def parameters_in(run: Interpreter, value: Value, place: Place) -> tuple[list[Le
             leaves += parameters_in(run, option, place)[0]
         return leaves, False, None
     return [], False, None
+
+
+def parts_of(value: Sequence | Range) -> tuple[Value, ...]:
+    """What a sequence of unknown length was put together from, or its items, or the join of them."""
+    if isinstance(value, Range):
+        return (value.each,)
+    parts = value.cells.get("parts")
+    if isinstance(parts, tuple):
+        return parts
+    items = value.cells.get("items")
+    if isinstance(items, tuple):
+        return items
+    return (element(value),)  # type: ignore[return-value]
 
 
 def is_optimizer(value: Value) -> bool:
@@ -518,9 +577,10 @@ def optimizer_leaves(optimizer: Object) -> tuple[Leaf, ...]:
 def step(run: Interpreter, optimizer: Object, place: Place, via: str = "", closure: bool = False) -> None:
     """The leaves move; their gradients stay where they are."""
     leaves = optimizer_leaves(optimizer)
-    empty, stale = [], []
+    empty, stale, dropped = [], [], []
     pending = 0
-    scaled = None
+    scaled = again = None
+    states = {grad_of(leaf).state for leaf in leaves}
     for leaf in leaves:
         grad = grad_of(leaf)
         if grad.state == "none" and grad.lost is not None:
@@ -531,14 +591,21 @@ def step(run: Interpreter, optimizer: Object, place: Place, via: str = "", closu
             pending += 1
         if grad.scaled and grad.state in ("fresh", "stale"):
             scaled = grad.place
+        if grad.state == "used" and states <= {"used", "none"}:
+            again = grad.by
+        if grad.state == "fresh" and grad.dropped is not None:
+            dropped.append((leaf, *grad.dropped))
         if grad.state in ("fresh", "stale"):
-            run.state.set(leaf.cells, "grad", Grad("used", grad.place))
+            run.state.set(leaf.cells, "grad", Grad("used", grad.place, by=place, scaled=grad.scaled))
         if grad.state != "none":
             bump(run, leaf.storage, place)
     run.state.set(optimizer.cells, "stepped", place)
     run.record(
-        events.Step(place, run.stack, optimizer, leaves, tuple(empty), pending, tuple(stale), scaled, via, closure)
-    )
+        events.Step(
+            place, run.stack, optimizer, leaves, tuple(empty), pending, tuple(stale), scaled, via, closure, again,
+            tuple(dropped), run.guards,
+        )
+    )  # fmt: skip
 
 
 def call_optimizer(run: Interpreter, obj: Object, name: str, args: Args, e: ir.Call | None) -> Value:
@@ -626,8 +693,19 @@ def call_scaler(run: Interpreter, obj: Object, name: str, args: Args, e: ir.Call
     place = run.place(e.at) if e is not None else obj.place
     assert place is not None
     value = args.positional[0] if args.positional else UNKNOWN
+    optimizer = value if isinstance(value, Object) and is_optimizer(value) else None
+    phases = obj.cells.get("phases")
+    if not isinstance(phases, Phases):
+        phases = Phases()
     if e is not None:
-        called_event(run, f"GradScaler.{name}", args, e, NONE, obj)
+        phase, before = phases.get(optimizer) if optimizer is not None else (None, None)
+        fresh = [grad_of(leaf) for leaf in optimizer_leaves(optimizer)] if optimizer is not None else []
+        unscaled = bool(fresh) and all(g.state == "fresh" and g.scaled is False for g in fresh)
+        run.record(events.Scaling(place, run.stack, obj, name, optimizer, phase, before, unscaled))
+    if disabled(run, obj):
+        if name == "step" and optimizer is not None:
+            step(run, optimizer, place)
+        return value if name == "scale" else Number() if name == "get_scale" else NONE
     if name == "scale":
         run.state.set(obj.cells, "scaled", place)
         if isinstance(value, Tensor):
@@ -636,21 +714,25 @@ def call_scaler(run: Interpreter, obj: Object, name: str, args: Args, e: ir.Call
             result = recorded(run, "scale", found, place, value.rank, saves=True)
             return replace(result, tag="scaled", cuts=value.cuts if result.node is None else result.cuts)
         return value if isinstance(value, Unknown) else UNKNOWN
-    if name == "unscale_" and isinstance(value, Object):
-        for leaf in optimizer_leaves(value):
-            grad = grad_of(leaf)
-            run.state.set(leaf.cells, "grad", replace(grad, scaled=False))
-        run.state.set(value.cells, "unscaled", place)
-    elif name == "step" and isinstance(value, Object) and is_optimizer(value):
-        for leaf in optimizer_leaves(value):
-            grad = grad_of(leaf)
-            run.state.set(leaf.cells, "grad", replace(grad, scaled=False))
-        step(run, value, place, via="scaler")
-        run.state.set(obj.cells, "stepped", place)
+    if name in ("unscale_", "step") and optimizer is not None:
+        for leaf in optimizer_leaves(optimizer):
+            run.state.set(leaf.cells, "grad", replace(grad_of(leaf), scaled=False))
+        run.state.set(obj.cells, "phases", phases.put(optimizer, "unscaled" if name == "unscale_" else "stepped", place))
+        if name == "step":
+            step(run, optimizer, place, via="scaler")
     elif name == "update":
-        run.state.set(obj.cells, "updated", place)
-        run.state.set(obj.cells, "stepped", None)
-    return NONE if name in ("update", "unscale_") else UNKNOWN
+        run.state.set(obj.cells, "phases", Phases())
+    return NONE if name in ("update", "unscale_") else Number() if name == "get_scale" else UNKNOWN
+
+
+def disabled(run: Interpreter, scaler: Object) -> bool:
+    """A GradScaler that was made with `enabled=False`: `step` is the optimizer's own, the rest does nothing."""
+    made = scaler.cells.get("args")
+    if not isinstance(made, Args):
+        return False
+    index = 5 if isinstance(scaler.cls, External) and scaler.cls.name == "torch.amp.GradScaler" else 4
+    enabled = made.get(index, "enabled", None)
+    return enabled is not None and run.truth(enabled) is False
 
 
 def _distribution_tensor(run: Interpreter, obj: Object, place: Place, how: str, cut: bool = False, extra: Value | None = None) -> Tensor:

@@ -1,0 +1,53 @@
+"""A generator of parameters is used a second time, when nothing is left in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...facts import Mapping, Parameters, Range, Sequence
+from ...findings import Finding, Place, Severity, Step
+from ...flow import events
+from ...flow.training import parts_of
+from ...rule import Rule
+
+if TYPE_CHECKING:
+    from ...flow import Flow
+
+
+def check(flow: Flow) -> Iterable[Finding]:
+    for event in flow.of(events.OptimizerMade):
+        if event.used_up is not None:
+            where = event.argument_place or event.place
+            what = "raises" if not event.leaves else "takes the empty group without a word"
+            message = f"the parameters in this generator are used up: the optimizer gets none of them, and {what}"
+            yield _finding(Severity.ERROR, where, message, event.used_up, event.arguments)
+    for raised in flow.of(events.Raised):
+        if raised.rule == "exhausted-parameters":
+            message = "the parameters in this generator are used up: nothing is clipped"
+            yield _finding(Severity.WARNING, raised.place, message, raised.trail[0][0], raised.data["parameters"])
+
+
+def _finding(severity: Severity, place: Place, message: str, used: Place, arguments: object) -> Finding:
+    trail = [Step(used, "here it is used up")]
+    made = next((m for m in _made(arguments) if m is not None), None)
+    if made is not None and made not in (used, place):
+        trail.append(Step(made, "this is a generator: it can be gone through once"))
+    return Finding("", "", severity, place, message, tuple(step for step in trail if step.place != place))
+
+
+def _made(value: object) -> Iterable[Place | None]:
+    """Where the generators in a value that are used up were made."""
+    if isinstance(value, tuple):
+        for part in value:
+            yield from _made(part)
+    elif isinstance(value, Parameters) or (isinstance(value, Sequence) and value.kind == "generator"):
+        if "used" in value.cells:
+            yield value.place
+    elif isinstance(value, (Sequence, Range)):
+        yield from _made(parts_of(value))
+    elif isinstance(value, Mapping):
+        yield from _made(value.cells.get(("key", "params")))
+
+
+RULE = Rule(code="GL507", severity=Severity.ERROR, check=check)

@@ -1,0 +1,39 @@
+"""A module's `__init__` assigns layers or parameters before `super().__init__()` has run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ... import ir
+from ...facts import Class, Function, Object
+from ...findings import Finding, Place, Severity, Step
+from ...flow import events
+from ...rule import Rule
+
+if TYPE_CHECKING:
+    from ...flow import Flow
+
+
+def check(flow: Flow) -> Iterable[Finding]:
+    told: set[int] = set()
+    for event in flow.of(events.Raised):
+        owner = event.data.get("owner")
+        if event.rule != "missing-super-init" or not isinstance(owner, Object) or id(owner) in told:
+            continue
+        if not isinstance(owner.cls, Class) or owner.cls.open:
+            continue
+        told.add(id(owner))
+        init = next((base.names["__init__"] for base in owner.cls.mro if isinstance(base, Class) and "__init__" in base.names), None)
+        trail = ()
+        if isinstance(init, Function) and isinstance(init.code, ir.Def):
+            start, end = ir.unpack(init.code.name_at)
+            place = Place(init.module.path, init.base + start, init.base + end)
+            trail = (Step(place, "no call of `super().__init__()` comes before"),)
+        yield Finding(
+            "", "", RULE.severity, event.place,
+            f"`{event.message}` is assigned before `Module.__init__()` was called: this raises AttributeError", trail,
+        )  # fmt: skip
+
+
+RULE = Rule(code="GL504", severity=Severity.ERROR, check=check)

@@ -1,0 +1,39 @@
+"""`requires_grad` is assigned on a module: a plain attribute, its parameters stay as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...facts import Const, Object
+from ...findings import Finding, Severity
+from ...flow import events
+from ...flow.modules import leaves_of
+from ...flow.objects import is_module
+from ...rule import Rule
+from ._held import overrides
+
+if TYPE_CHECKING:
+    from ...flow import Flow
+
+
+def check(flow: Flow) -> Iterable[Finding]:
+    assert flow.run is not None
+    for event in flow.of(events.Attribute):
+        owner = event.owner
+        if event.name != "requires_grad" or event.own or not isinstance(owner, Object) or not is_module(owner):
+            continue
+        if overrides(owner, "requires_grad", "__setattr__"):
+            continue
+        value = event.value.value if isinstance(event.value, Const) else None
+        leaves, exact = leaves_of(flow.run, owner)
+        if exact and (not leaves or (value is True and all(leaf.cells.get("requires_grad") is True for leaf in leaves))):
+            continue  # nothing there to be frozen, or already as it is wanted
+        yield Finding(
+            "", "", RULE.severity, event.place,
+            "`requires_grad` of a module is a plain attribute: its parameters stay as they were; "
+            "`requires_grad_(...)` was meant",
+        )  # fmt: skip
+
+
+RULE = Rule(code="GL506", severity=Severity.WARNING, check=check)

@@ -1,0 +1,117 @@
+"""Modules or parameters lie in a plain list or dict of a module: they are not registered, and not trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ... import ir
+from ...facts import Class, Function, Leaf, Mapping, Object, Sequence, Tensor
+from ...findings import Finding, Place, Severity, Step
+from ...flow import events
+from ...flow.objects import is_module
+from ...rule import Rule
+from ._held import all_known, held, leaves_in, members, overrides, registrations, vague_containers
+
+if TYPE_CHECKING:
+    from ...flow import Flow
+
+
+def check(flow: Flow) -> Iterable[Finding]:
+    places: dict[tuple[int, str], events.Attribute] = {}
+    for event in flow.of(events.Attribute):
+        if isinstance(event.owner, Object) and isinstance(event.value, (Sequence, Mapping)) and is_module(event.owner):
+            places[id(event.owner), event.name] = event
+    if not places or vague_containers(flow):
+        return
+    modules, parameters = registrations(flow)
+    optimized = held(flow)
+    optimizers = list(flow.of(events.OptimizerMade))
+    if not all_known(flow):
+        return
+    reached = {leaf for event in flow.of(events.Backward) for leaf in event.reached}
+    for event in places.values():
+        owner, container = event.owner, event.value
+        assert isinstance(owner, Object)
+        if owner.attrs.get(event.name) is not container or event.value_place is None or _hides(container):
+            continue
+        if owner.cells.get("dynamic") or owner.cells.get("escaped"):
+            continue
+        if overrides(owner, "parameters", "named_parameters", "_apply", "__setattr__", "__getattr__"):
+            continue
+        lost: list[Leaf] = []
+        for member in members(container):
+            if isinstance(member, Object) and (id(member) in modules or member.cells.get("escaped")):
+                continue
+            for leaf in leaves_in(flow, member):
+                known = leaf in parameters and isinstance(member, Tensor) or leaf in optimized
+                if not known and leaf.cells.get("requires_grad") is True and not leaf.cells.get("escaped"):
+                    lost.append(leaf)
+        if not lost:
+            continue
+        if optimizers and reached:
+            proven = any(leaf in reached for leaf in lost)
+        else:
+            proven = event.own and not optimizers and _made_here(lost, event) and _used(owner, event.name)
+        if proven:
+            yield _finding(event, lost)
+
+
+def _finding(event: events.Attribute, lost: list[Leaf]) -> Finding:
+    assert event.value_place is not None
+    place = event.value_place
+    made = (leaf.place for leaf in lost)
+    outside = dict.fromkeys(p for p in made if p is not None and not _within(p, place))
+    kind = "dict" if isinstance(event.value, Mapping) else getattr(event.value, "kind", "list")
+    names = ", ".join(dict.fromkeys(leaf.label or "a parameter" for leaf in lost[:4]))
+    return Finding(
+        "", "", RULE.severity, place,
+        f"`self.{event.name}` is a plain {kind}: what lies in it ({names}) is not registered, so `parameters()` does not "
+        "hold it and no optimizer trains it",
+        tuple(Step(p, "this is put into it") for p in list(outside)[:4]),
+    )  # fmt: skip
+
+
+def _within(inner: Place, outer: Place) -> bool:
+    return inner.path == outer.path and outer.start <= inner.start and inner.end <= outer.end
+
+
+def _hides(container: Sequence | Mapping) -> bool:
+    """`self.teacher = [teacher]`: one thing in a display is how a module is kept out of `parameters()` on purpose."""
+    items = container.cells.get("items") if isinstance(container, Sequence) else None
+    if isinstance(items, tuple):
+        return len(items) < 2 and not isinstance(next(iter(items), None), Sequence)
+    return False
+
+
+def _made_here(lost: list[Leaf], event: events.Attribute) -> bool:
+    """Whether the contents were made by the class itself, not handed to it."""
+    owner = event.owner
+    assert isinstance(owner, Object)
+    if not isinstance(owner.cls, Class):
+        return False
+    inits = [base.names.get("__init__") for base in owner.cls.mro if isinstance(base, Class)]
+    spans = [(f.module.path, f.unit.start, f.unit.start + len(f.unit.text)) for f in inits if isinstance(f, Function)]
+    return all(
+        leaf.place is not None
+        and any(path == leaf.place.path and start <= leaf.place.start < end for path, start, end in spans)
+        for leaf in lost
+    )
+
+
+def _used(owner: Object, name: str) -> bool:
+    """Whether `forward` of the class reads the attribute."""
+    cls = owner.cls
+    assert isinstance(cls, Class)
+    forward = next((base.names["forward"] for base in cls.mro if isinstance(base, Class) and "forward" in base.names), None)
+    body = forward.code.body if isinstance(forward, Function) and isinstance(forward.code, ir.Def) else ()
+    return _mentions(body, name)
+
+
+def _mentions(node: object, name: str) -> bool:
+    if isinstance(node, ir.Attr) and node.name == name:
+        return True
+    return isinstance(node, tuple) and any(_mentions(part, name) for part in node)
+
+
+RULE = Rule(code="GL501", severity=Severity.WARNING, check=check)

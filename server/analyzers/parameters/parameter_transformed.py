@@ -1,0 +1,52 @@
+"""What a module gets is computed from a fresh `nn.Parameter` and is none itself: it is not registered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...facts import Object, Tensor
+from ...findings import Finding, Severity
+from ...flow import events
+from ...flow.objects import is_module
+from ...flow.training import walk
+from ...rule import Rule
+from ._held import held, registrations
+
+if TYPE_CHECKING:
+    from ...flow import Flow
+
+
+def check(flow: Flow) -> Iterable[Finding]:
+    found = [
+        event
+        for event in flow.of(events.Attribute)
+        if isinstance(event.owner, Object) and isinstance(event.value, Tensor) and event.value.leaf is None
+        and event.value.node is not None and event.in_forward is None and event.value_place is not None
+        and is_module(event.owner)
+    ]  # fmt: skip
+    if not found:
+        return
+    _, parameters = registrations(flow)
+    optimized = held(flow)
+    for event in found:
+        assert isinstance(event.value, Tensor) and event.value_place is not None
+        graph = walk(event.value.node)
+        leaves = [*graph.sure, *graph.maybe]
+        if not leaves or graph.opaque or not (event.value.certain or event.value.tag == "parameter-moved"):
+            continue
+        if any(leaf.kind != "parameter" or leaf in parameters or leaf in optimized for leaf in leaves):
+            continue
+        if any(leaf.cells.get("escaped") for leaf in leaves):
+            continue
+        if event.value.tag == "parameter-moved":
+            said = "is the Parameter only where nothing had to change, and a plain tensor otherwise"
+        else:
+            said = "is a plain tensor"
+        yield Finding(
+            "", "", RULE.severity, event.value_place,
+            f"`{event.name}` is computed from a Parameter and {said}: it is not registered, and no optimizer trains it",
+        )  # fmt: skip
+
+
+RULE = Rule(code="GL502", severity=Severity.WARNING, check=check)

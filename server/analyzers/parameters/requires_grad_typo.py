@@ -1,0 +1,39 @@
+"""An attribute that is a slip away from `requires_grad` is assigned: it is new, and nothing is frozen by it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...facts import Object, ParameterOf, Tensor
+from ...findings import Finding, Severity
+from ...flow import events
+from ...flow.objects import is_module
+from ...rule import Rule
+
+if TYPE_CHECKING:
+    from ...flow import Flow
+
+# What people write for `requires_grad`: an s too few or too many, another ending, another spelling.
+SLIP = re.compile(r"re?qu?i?re?(s|d)?_?gr?ads?(ient|ients)?_?", re.IGNORECASE)
+
+
+def check(flow: Flow) -> Iterable[Finding]:
+    for event in flow.of(events.Attribute):
+        name = event.name
+        if name == "requires_grad" or not SLIP.fullmatch(name):
+            continue
+        owner = event.owner
+        if not isinstance(owner, (Tensor, ParameterOf)) and not (
+            isinstance(owner, Object) and is_module(owner) and not event.own
+        ):
+            continue
+        meant = "requires_grad_(...)" if isinstance(owner, Object) else "requires_grad"
+        yield Finding(
+            "", "", RULE.severity, event.place,
+            f"`{name}` is a new attribute that torch does not know: `{meant}` was meant, and nothing changes",
+        )  # fmt: skip
+
+
+RULE = Rule(code="GL505", severity=Severity.WARNING, check=check)
