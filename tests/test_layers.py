@@ -6,6 +6,7 @@ Imports are read from the source, so that one inside a function counts, too.
 from __future__ import annotations
 
 import ast
+import functools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,6 +52,11 @@ READ_PACKAGE_DATA = {"rule", "torchlib", "cli"}
 FILES = sorted(path for path in SERVER.rglob("*.py") if "__pycache__" not in path.parts)
 
 
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def part(path: Path) -> str:
     """The module or package of the top level that a file belongs to; the empty name is the package's own `__init__`."""
     relative = path.relative_to(SERVER)
@@ -60,7 +66,7 @@ def part(path: Path) -> str:
 def imports(path: Path) -> Iterator[str]:
     """Dotted names of what a file imports; those of gradline's own modules begin with `gradline.`."""
     package = ["gradline", *path.relative_to(SERVER).parent.parts]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -87,7 +93,7 @@ def test_the_engine_knows_no_outside_world(path):
         assert top not in OUTSIDE, f"imports {name}"
         if name.startswith("importlib.resources"):
             assert part(path) in READ_PACKAGE_DATA, "reads package data"
-    calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+    calls = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)]
     opened = [
         node.lineno for node in calls if isinstance(node.func, ast.Name) and node.func.id in ("open", "print", "input")
     ]
@@ -101,7 +107,9 @@ def test_each_library_has_its_place(path):
         assert owners is None or part(path) in owners, f"imports {name}"
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if part(path) not in ("__main__", "cli", "lsp", "probe")], ids=ids)
+@pytest.mark.parametrize(
+    "path", [path for path in FILES if part(path) not in ("__main__", "cli", "lsp", "probe")], ids=ids
+)
 def test_faces_are_imported_by_nobody(path):
     for name in imports(path):
         assert not name.startswith(("gradline.cli.", "gradline.lsp", "gradline.probe")), f"imports {name}"
@@ -109,7 +117,7 @@ def test_faces_are_imported_by_nobody(path):
 
 def test_imports_inside_the_package_are_relative():
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ImportFrom) and not node.level:
                 assert (node.module or "").split(".")[0] != "gradline", f"{ids(path)}:{node.lineno}"
 
