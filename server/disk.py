@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import pathspec
 
-from . import notebooks, text
+from . import text
 from .config import Configuration
 
 MARKERS = ("pyproject.toml", "gradline.toml", ".gradline.toml", "setup.py", "setup.cfg", ".git", ".hg")
@@ -113,6 +113,8 @@ class Disk:
         try:
             decoded = text.decode(data)
             if path.endswith(".ipynb"):
+                from . import notebooks  # most checks meet none
+
                 return notebooks.read(decoded.text, path)
         except text.UndecodableError as error:
             self._problem(path, f"can't be decoded: {error}", path in self._asked)

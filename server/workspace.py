@@ -6,19 +6,23 @@ them, those that are off or silenced by a comment are taken away, and comments t
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import check as engine
 from . import suppress
 from .config import Configuration, catalog
-from .disk import Disk
+from .disk import Disk, Problem
 from .findings import Finding
 from .project import Project
 from .text import Source
 
 if TYPE_CHECKING:
     from .edits import Fix
+
+DEBUG = "GRADLINE_DEBUG"  # set to anything, a bug of ours ends the program and shows where it is
+BUG = f"a bug in gradline; {DEBUG}=1 shows where"
 
 
 class Checked(NamedTuple):
@@ -46,9 +50,18 @@ class Workspace:
     def check(
         self, paths: Iterable[str], doubtful: bool = False, cancelled: Callable[[], bool] | None = None
     ) -> Checked:
-        """What is to be said of these files. With `doubtful`, findings that rest on a guess are among it."""
+        """What is to be said of these files. With `doubtful`, findings that rest on a guess are among it.
+
+        A file over which the engine breaks becomes a problem; the others are checked all the same.
+        """
         paths = list(paths)
-        result = engine.check(self.project, paths, cancelled=cancelled, doubtful=True)
+        try:
+            result = engine.check(self.project, paths, cancelled=cancelled, doubtful=True)
+        except (engine.CancelledError, MemoryError):
+            raise
+        except Exception:
+            sound = [path for path in paths if self._is_sound(path, cancelled)]
+            result = engine.check(self.project, sound, cancelled=cancelled, doubtful=True)
         return Checked(
             {path: self._settle(path, result.findings.get(path, ()), doubtful) for path in paths}, result.notes
         )
@@ -63,6 +76,19 @@ class Workspace:
             return engine.fix(self.project, finding)
         except RecursionError:  # LibCST recurses over what is nested, and the report matters more than the fix
             return None
+
+    def _is_sound(self, path: str, cancelled: Callable[[], bool] | None) -> bool:
+        """Whether the engine gets through this file; if not, that is a problem. What it learns is kept."""
+        try:
+            engine.check(self.project, [path], cancelled=cancelled, doubtful=True)
+        except (engine.CancelledError, MemoryError):
+            raise
+        except Exception as error:
+            if os.environ.get(DEBUG):
+                raise
+            self.disk.problems.append(Problem(path, f"could not be analysed: {type(error).__name__}: {error} ({BUG})"))
+            return False
+        return True
 
     def _settle(self, path: str, findings: Sequence[Finding], doubtful: bool) -> tuple[Finding, ...]:
         source = self.project.source(path)

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from gradline import cache, workspace
+from gradline.check import CancelledError
 from gradline.config import Configuration, Overrides
 from gradline.findings import Finding, Place, Severity, Step
 from gradline.workspace import Workspace
@@ -15,6 +16,8 @@ from gradline.workspace import Workspace
 
 class Engine:
     """One finding in each file that says `bad`, and a look at the module `helper` from each."""
+
+    CancelledError = CancelledError
 
     def __init__(self) -> None:
         self.asked = 0

@@ -14,7 +14,9 @@ from types import SimpleNamespace
 import pytest
 
 from gradline import workspace
+from gradline.check import CancelledError
 from gradline.cli import main
+from gradline.disk import Disk
 from gradline.edits import Applicability, Edit, Fix
 from gradline.findings import Finding, Place, Severity, Step
 
@@ -27,6 +29,8 @@ FIXES = {
 
 class WordEngine:
     """Every BAD, UGLY and TWICE is a finding with a fix, every LOST one without, every HMM a doubtful one."""
+
+    CancelledError = CancelledError
 
     @staticmethod
     def check(project, paths, rules=None, cancelled=None, doubtful=False):
@@ -152,9 +156,32 @@ def test_unknown_arguments(run, capsys):
     assert main([]) == 2
 
 
-def test_a_crash_is_said_in_one_line(run, monkeypatch):
+def test_a_crash_over_one_file_is_said_in_one_line(run, monkeypatch):
+    put("a.py", "BAD\n")
+    put("b.py", "BOOM\n")
+    original = WordEngine.check
+
+    def check(project, paths, **options):
+        if any("BOOM" in project.source(path).text for path in paths):
+            raise ZeroDivisionError("division by zero")
+        return original(project, paths, **options)
+
+    monkeypatch.setattr(WordEngine, "check", staticmethod(check))
+    code, out, err = run("check", "--output-format", "concise")
+    assert code == 2
+    assert out.splitlines()[0].startswith("a.py:1:1: GL101")
+    assert err == (
+        "gradline: error: b.py could not be analysed: ZeroDivisionError: division by zero"
+        " (a bug in gradline; GRADLINE_DEBUG=1 shows where)\n"
+    )
+    monkeypatch.setenv("GRADLINE_DEBUG", "1")
+    with pytest.raises(ZeroDivisionError):
+        main(["check"])
+
+
+def test_any_other_crash_too(run, monkeypatch):
     put("a.py", "x = 1\n")
-    monkeypatch.setattr(WordEngine, "check", staticmethod(lambda *a, **k: 1 / 0))
+    monkeypatch.setattr(Disk, "discover", lambda *_: 1 / 0)
     code, _, err = run("check")
     assert code == 2
     assert "crashed, which is a bug: ZeroDivisionError" in err and "Traceback" not in err
