@@ -19,7 +19,7 @@ Unknown is silence: a join of two things that differ in a way that matters is `U
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from .findings import Place
 
@@ -66,6 +66,16 @@ class Mode:
 
 
 DEFAULT_MODE = Mode(ON)
+
+
+class Switched(NamedTuple):
+    """A call that put a module into a mode: "train", "eval", "own" (of a single layer), "?" or "new" (as it was made)."""
+
+    kind: str
+    place: Place | None
+
+
+NEW_MODES = frozenset({Switched("new", None)})
 
 
 class Value:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .. import ir
 from ..facts import (
     FALSE,
+    NEW_MODES,
     NONE,
     TRUE,
     UNKNOWN,
@@ -362,6 +363,7 @@ def instantiate(run: Interpreter, cls: Class, args: Args, e: ir.Call | None) -> 
     module = is_module(obj)
     if module:
         obj.cells["training"] = True
+        obj.cells["modes"] = NEW_MODES
     init = find(cls, "__init__", run)
     run.objects.append(obj)
     if init is not None and isinstance(init[0], Function):

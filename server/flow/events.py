@@ -217,6 +217,7 @@ class Called(Event):
     in_loop: int = 0
     certain: bool = True
     training: object = None  # the mode of the module in whose forward it is: True, False, None = not known
+    spread: bool = False  # there may be more arguments
 
 
 @dataclass(eq=False)
@@ -239,7 +240,7 @@ class Made(Event):
 
 @dataclass(eq=False)
 class Forward(Event):
-    """A module was called; `modes` are the calls of `train` and `eval` that decide its mode (see `modules.Switched`)."""
+    """A module was called; `modes` are the calls of `train` and `eval` that decide its mode (`facts.Switched`)."""
 
     module: Object
     training: object = None

@@ -316,11 +316,22 @@ class Interpreter:
 
     def do_assign(self, s: ir.Assign) -> bool:
         value = self.eval(s.value)
+        if isinstance(value, Tensor) and value.live and isinstance(s.value, ir.Bin) and s.value.op == "+":
+            self.note_sum(s, value)
         self.assigned = self.place(s.value.at)
         for target in s.targets:
             self.assign(target, value)
         self.assigned = None
         return False
+
+    def note_sum(self, s: ir.Assign, total: Tensor) -> None:
+        """`total = total + term`, which is `total += term` written out."""
+        from .objects import keep
+
+        assert isinstance(s.value, ir.Bin)
+        target = s.targets[0]
+        if type(target) is ir.Name and type(s.value.left) is ir.Name and target.id == s.value.left.id:
+            keep(self, self.eval(s.value.right), "sum", total, self.place(s.at))
 
     def do_ann_assign(self, s: ir.AnnAssign) -> bool:
         if s.value is not None:

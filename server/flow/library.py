@@ -342,23 +342,14 @@ def t_clip(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
         scaled = {grad_of(leaf).scaled for leaf in leaves if grad_of(leaf).state == "fresh"}
         result = Tensor(rank=SCALAR, dtype=FLOAT, tag=",".join(sorted(states)))
         limit = args.get(1, "max_norm", args.get(None, "clip_value", UNKNOWN)) or UNKNOWN
-        record_clip(run, leaves, limit, scaled == {True}, e)
+        grads = tuple(grad_of(leaf) for leaf in leaves)
+        run.record(events.Clip(run.place(e.at), run.stack, tuple(leaves), grads, limit, scaled == {True}))
         if used is not None:
             where = args.place(0, "parameters") or run.place(e.at)
             data: dict[str, object] = {"parameters": params}
             run.record(events.Raised(where, run.stack, "exhausted-parameters", "clip_grad", ((used, "used up"),), data))
         return result
     return UNKNOWN
-
-
-def record_clip(run: Interpreter, leaves: list[Leaf], limit: Value, scaled: bool, e: ir.Call) -> None:
-    from .training import grad_of
-
-    run.record(
-        events.Clip(
-            run.place(e.at), run.stack, tuple(leaves), tuple(grad_of(leaf) for leaf in leaves), limit, scaled
-        )
-    )  # fmt: skip
 
 
 def t_zero_(run: Interpreter, args: Args, e: ir.Call | None) -> Value:

@@ -7,6 +7,7 @@ from ..facts import (
     ANY_RANK,
     FLOAT,
     MANY,
+    NEW_MODES,
     NONE,
     SCALAR,
     UNKNOWN,
@@ -27,6 +28,7 @@ from ..facts import (
     Sequence,
     Storage,
     Super,
+    Switched,
     Tensor,
     Text,
     Union,
@@ -82,6 +84,7 @@ def made(run: Interpreter, obj: Object, place: Place) -> None:
 def initialize(run: Interpreter, obj: Object, name: str, args: Args, place: Place) -> None:
     """What `Class.__init__` of torch does to an object that is (or derives from) `name`."""
     obj.cells.setdefault("training", True)
+    obj.cells.setdefault("modes", NEW_MODES)
     run.state.set(obj.cells, "init", True)
     info = torchlib.module(name)
     run.state.set(obj.cells, "args", args)
@@ -259,8 +262,11 @@ def call_module_method(run: Interpreter, obj: Object, name: str, args: Args, e: 
     if name in ("train", "eval"):
         mode = args.get(0, "mode", Const(True)) if name == "train" else Const(False)
         truth = run.truth(mode) if mode is not None else True
+        kind = "train" if truth else "?" if truth is None else "eval" if registered(run, obj) else "own"
+        switched = frozenset({Switched(kind, place)})
         for module in submodules(run, obj):
             run.state.set(module.cells, "training", truth)
+            run.state.set(module.cells, "modes", switched)
         if place is not None:
             called(run, place, f"Module.{name}", args, obj)
         return obj
@@ -452,7 +458,10 @@ def call_module(run: Interpreter, obj: Object, args: Args, e: ir.Call | None, th
         result = apply_module(run, obj, info, args, place)
     if place is not None:
         training = obj.cells.get("training")
-        run.record(events.Forward(place, run.stack, obj, training, run.state.mode, tuple(args.positional), result))
+        modes = obj.cells.get("modes")
+        event = events.Forward(place, run.stack, obj, training, run.state.mode, tuple(args.positional), result)
+        event.modes = modes if isinstance(modes, frozenset) else frozenset()
+        run.record(event)
     hooks = obj.cells.get("hooks", ())
     if isinstance(hooks, tuple):
         for hook in hooks:

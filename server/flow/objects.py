@@ -36,6 +36,7 @@ from ..facts import (
     join_all,
 )
 from ..torchlib import canonical, module
+from ..findings import Place
 from . import events
 from .interp import Frame, Interpreter
 

@@ -344,7 +344,7 @@ def called_event(run: Interpreter, name: str, args: Args, e: ir.Call, result: Va
         events.Called(
             run.place(e.at), run.stack, name, tuple(args.positional), dict(args.keywords), result, owner,
             tuple(args.places), run.state.mode, instance, len(run.frame.loops), run.frame.branches == 0,
-            instance.cells.get("training") if instance is not None else None,
+            instance.cells.get("training") if instance is not None else None, args.spread,
         )
     )  # fmt: skip
 
