@@ -1,0 +1,62 @@
+"""What goes into a loss: the calls of a loss function or class, and what its input was made by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...facts import Node, Object, Tensor, Value
+from ...findings import Place
+from ...flow import events
+from ...flow.modules import library_class
+
+if TYPE_CHECKING:
+    from ...flow import Flow
+
+# These only change the shape, the device or the number of bits: what went in is what comes out.
+PLAIN = frozenset(
+    "squeeze unsqueeze view reshape flatten permute transpose t contiguous to cuda cpu float double half bfloat16 "
+    "view_as reshape_as expand expand_as unflatten movedim swapaxes type type_as [...] clone Flatten Identity".split()
+)
+DEPTH = 8
+
+
+class Use(NamedTuple):
+    """One call of a loss."""
+
+    place: Place
+    input: Value
+    target: Value
+    result: Value
+
+
+def uses(flow: Flow, functions: frozenset[str], classes: frozenset[str]) -> Iterator[Use]:
+    """The calls of these loss functions, and of instances of these classes."""
+    for event in flow.events:
+        if isinstance(event, events.Called) and event.name in functions:
+            values = event.args
+            first = values[0] if values else event.keywords.get("input")
+            second = values[1] if len(values) > 1 else event.keywords.get("target")
+        elif isinstance(event, events.Forward) and isinstance(event.module, Object) and library_class(event.module) in classes:
+            first = event.args[0] if event.args else None
+            second = event.args[1] if len(event.args) > 1 else None
+        else:
+            continue
+        if first is not None and second is not None and event.result is not None:
+            yield Use(event.place, first, second, event.result)
+
+
+def made_by(value: Value, ops: frozenset[str]) -> Place | None:
+    """Where the operation stands, one of `ops`, whose result the value is (but for its shape); None if it is another."""
+    if not isinstance(value, Tensor) or not value.live:
+        return None
+    node: Node | None = value.node
+    for _ in range(DEPTH):
+        if node is None or node.phi:
+            return None
+        if node.op in ops:
+            return node.place
+        if node.op not in PLAIN or len(node.inputs) != 1:
+            return None
+        node = node.inputs[0]
+    return None

@@ -1,0 +1,46 @@
+"""Probabilities go into a cross-entropy that applies `log_softmax` itself: they are squashed twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...edits import Applicability, Fix, FixContext
+from ...findings import Finding, Severity, Step
+from ...rule import Rule
+from ._inputs import made_by, uses
+from ._squashed import without
+
+if TYPE_CHECKING:
+    from ...flow import Flow
+
+FUNCTIONS = frozenset({"torch.nn.functional.cross_entropy"})
+CLASSES = frozenset({"torch.nn.CrossEntropyLoss"})
+SQUASHED = frozenset({"softmax", "Softmax", "Softmax2d"})
+
+
+def check(flow: Flow) -> Iterable[Finding]:
+    for use in uses(flow, FUNCTIONS, CLASSES):
+        origin = made_by(use.input, SQUASHED)
+        if origin is not None:
+            yield Finding(
+                "", "", RULE.severity, use.place,
+                "the cross-entropy gets probabilities and applies a softmax of its own to them: it wants the scores",
+                (Step(origin, "the softmax before the loss"),),
+            )  # fmt: skip
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Take the softmax away.
+
+    Needs: the trail ends at the call of the softmax, or at the layer of a `Sequential`.
+    """
+    origin = finding.trail[-1].place
+    edits = without(context, origin)
+    if edits is None:
+        return None
+    returned = context.scope(origin) != context.scope(finding.place)
+    return Fix("Give the loss the scores", Applicability.UNSAFE if returned else Applicability.SAFE, edits)
+
+
+RULE = Rule(code="GL801", severity=Severity.WARNING, check=check)
