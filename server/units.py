@@ -174,8 +174,8 @@ _OPAQUE = r"""
     " [^"\\\n]* (?: \\(?:\r\n|.) [^"\\\n]* )* "?
   | ' [^'\\\n]* (?: \\(?:\r\n|.) [^'\\\n]* )* '?
 """
-_MASK = re.compile(_OPAQUE % {"open": r"| \Z", "line": ""}, re.X | re.S)
-_MASK_CLOSED = re.compile(_OPAQUE % {"open": "", "line": r"(?: \"{3} | '{3} ) [^\n]* |"}, re.X | re.S)
+OPAQUE = re.compile(_OPAQUE % {"open": r"| \Z", "line": ""}, re.X | re.S)
+_OPAQUE_CLOSED = re.compile(_OPAQUE % {"open": "", "line": r"(?: \"{3} | '{3} ) [^\n]* |"}, re.X | re.S)
 _LONE_RETURN = re.compile(r"\r(?!\n)")
 
 
@@ -192,7 +192,7 @@ def mask(text: str, closed: bool = False) -> str:
     """
     if "\r" in text:
         text = _LONE_RETURN.sub("\n", text)
-    return (_MASK_CLOSED if closed else _MASK).sub(_opaque, text)
+    return (_OPAQUE_CLOSED if closed else OPAQUE).sub(_opaque, text)
 
 
 # ---------------------------------------------------------------- statements
