@@ -175,6 +175,14 @@ class ParametersAdded(Event):
 
 
 @dataclass(eq=False)
+class Registered(Event):
+    """A module got a child or a parameter other than by an attribute: `add_module`, `append`, `model[0] = ...`"""
+
+    owner: Object
+    value: Value
+
+
+@dataclass(eq=False)
 class Attribute(Event):
     """`owner.name = value` on something that rules care about (a module, a parameter, a tensor)."""
 

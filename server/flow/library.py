@@ -139,7 +139,7 @@ def call_torch(run: Interpreter, name: str, args: Args, e: ir.Call | None) -> Va
     return UNKNOWN
 
 
-LIBRARY_OBJECTS = ("torch.utils.data.", "torch.amp.GradScaler", "torch.cuda.amp.GradScaler", "torch.distributions.",
+LIBRARY_OBJECTS = ("torch.utils.data.", "torch.GradScaler", "torch.cuda.amp.GradScaler", "torch.distributions.",
                    "torch.optim.lr_scheduler.", "torch.cpu.amp.GradScaler")  # fmt: skip
 SETTINGS = ("torch.manual_seed", "torch.backends", "torch.cuda.", "torch.device", "torch.save", "torch.set_",
             "torch.random", "torch.utils.tensorboard", "torch.nn.init.", "torch.distributed.", "torch.profiler",
@@ -439,6 +439,7 @@ TORCH: dict[str, Callable[[Interpreter, Args, ir.Call | None], Value]] = {
     "torch.autograd.backward": t_autograd("torch.autograd.backward"),
     "torch.autograd.grad": t_autograd("torch.autograd.grad"),
     "torch.nn.Embedding.from_pretrained": t_from_pretrained,
+    "torch.nn.EmbeddingBag.from_pretrained": t_from_pretrained,
     "torch.nn.SyncBatchNorm.convert_sync_batchnorm": t_identity,
     "torch._C._set_grad_enabled": lambda run, args, e: (
         make_context(run, "torch.set_grad_enabled", args, e) and NONE if e is not None else NONE

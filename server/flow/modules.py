@@ -300,6 +300,8 @@ def call_module_method(run: Interpreter, obj: Object, name: str, args: Args, e: 
     if name in ("append", "extend", "insert", "add_module", "register_module"):
         return _grow(run, obj, name, args, place)
     if name == "register_parameter" and len(args.positional) >= 2 and isinstance(args.positional[0], Const):
+        if place is not None:
+            run.record(events.Registered(place, run.stack, obj, args.positional[1]))
         run.state.set(obj.attrs, args.positional[0].value, args.positional[1])
         return NONE
     if name == "register_buffer" and args.positional and isinstance(args.positional[0], Const):
@@ -354,6 +356,8 @@ def set_flags(run: Interpreter, leaves: list[Leaf] | tuple[Leaf, ...], value: bo
 
 def _grow(run: Interpreter, obj: Object, name: str, args: Args, place: Place | None) -> Value:
     values = list(args.positional)
+    if place is not None and values:
+        run.record(events.Registered(place, run.stack, obj, values[-1]))
     if name in ("add_module", "register_module"):
         if len(values) == 2 and isinstance(values[0], Const):
             run.state.set(obj.attrs, values[0].value, values[1])
@@ -410,6 +414,7 @@ def module_item(run: Interpreter, obj: Object, index: Value) -> Value | None:
 
 
 def set_module_item(run: Interpreter, obj: Object, index: Value, value: Value, place: Place) -> None:
+    run.record(events.Registered(place, run.stack, obj, value))
     mapping = obj.cells.get("mapping")
     if isinstance(mapping, Mapping):
         if isinstance(index, Const):

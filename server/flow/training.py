@@ -672,7 +672,7 @@ def call_object_method(run: Interpreter, obj: Object, name: str, args: Args, e: 
     cls = library_class(obj)
     if is_optimizer(obj):
         return call_optimizer(run, obj, name, args, e)
-    if cls in ("torch.amp.GradScaler", "torch.cuda.amp.GradScaler", "torch.cpu.amp.GradScaler"):
+    if cls in SCALERS:
         return call_scaler(run, obj, name, args, e)
     if torchlib.scheduler(cls) is not None or cls.startswith("torch.optim.lr_scheduler."):
         if e is not None:
@@ -685,6 +685,10 @@ def call_object_method(run: Interpreter, obj: Object, name: str, args: Args, e: 
     if e is not None:
         called_event(run, f"{cls}.{name}", args, e, NONE, obj)
     return UNKNOWN
+
+
+# `torch.amp.GradScaler` is `torch.GradScaler`.
+SCALERS = frozenset({"torch.GradScaler", "torch.cuda.amp.GradScaler", "torch.cpu.amp.GradScaler"})
 
 
 def call_scaler(run: Interpreter, obj: Object, name: str, args: Args, e: ir.Call | None) -> Value:
@@ -730,7 +734,7 @@ def disabled(run: Interpreter, scaler: Object) -> bool:
     made = scaler.cells.get("args")
     if not isinstance(made, Args):
         return False
-    index = 5 if isinstance(scaler.cls, External) and scaler.cls.name == "torch.amp.GradScaler" else 4
+    index = 5 if isinstance(scaler.cls, External) and scaler.cls.name == "torch.GradScaler" else 4
     enabled = made.get(index, "enabled", None)
     return enabled is not None and run.truth(enabled) is False
 

@@ -1,0 +1,52 @@
+"""An optimizer gets the same parameters twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...findings import Finding, Severity, Step
+from ...flow import events
+from ...rule import Rule
+from ._held import exact_groups, held
+
+if TYPE_CHECKING:
+    from ...flow import Flow
+
+
+def check(flow: Flow) -> Iterable[Finding]:
+    optimized = None
+    for event in flow.of(events.OptimizerMade):
+        if not event.arguments:
+            continue
+        groups = exact_groups(event.arguments[0])
+        seen: dict[object, int] = {}
+        for number, group in enumerate(groups):
+            for leaf in group:
+                if leaf not in seen:
+                    seen[leaf] = number
+                    continue
+                where = event.argument_place or event.place
+                made = getattr(event.arguments[0], "place", None)
+                trail = (Step(made, "the parameters are put together here"),) if made not in (None, where) else ()
+                name = leaf.label or "a parameter"
+                if seen[leaf] != number:
+                    yield Finding(
+                        "", "", Severity.ERROR, where,
+                        f"{name} is in two parameter groups: the optimizer raises \"some parameters appear in more than one "
+                        "parameter group\"", trail,
+                    )  # fmt: skip
+                else:
+                    optimized = held(flow) if optimized is None else optimized
+                    yield Finding(
+                        "", "", Severity.WARNING, where,
+                        f"{name} is in the optimizer's parameters twice: its step is made from the same gradient two times, "
+                        "and what was meant in its place is not there", trail,
+                    )  # fmt: skip
+                break
+            else:
+                continue
+            break
+
+
+RULE = Rule(code="GL514", severity=Severity.WARNING, check=check)

@@ -1,0 +1,51 @@
+"""An optimizer gets a tensor that is the result of an operation: it can only move leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from ...facts import Mapping, Sequence, Tensor
+from ...findings import Finding, Severity, Step
+from ...flow import events
+from ...flow.training import parts_of
+from ...rule import Rule
+
+if TYPE_CHECKING:
+    from ...flow import Flow
+
+MOVED = ("leaf-moved", "parameter-moved")
+
+
+def check(flow: Flow) -> Iterable[Finding]:
+    for event in flow.of(events.OptimizerMade):
+        for tensor in _tensors(event.arguments):
+            moved = tensor.tag in MOVED
+            if tensor.leaf is not None or tensor.node is None or not (tensor.certain or moved) or tensor.node.phi:
+                continue
+            where = event.argument_place or event.place
+            made = tensor.node.place
+            trail = (Step(made, f"{tensor.node.op.strip('.')} makes it, and it is no leaf"),) if made is not None else ()
+            yield Finding(
+                "", "", Severity.WARNING if moved else RULE.severity, where,
+                "the optimizer gets the result of an operation, not a leaf: this raises \"can't optimize a non-leaf Tensor\""
+                + (", unless there was nothing to change" if moved else ""),
+                tuple(step for step in trail if step.place != where),
+            )  # fmt: skip
+
+
+def _tensors(value: object, depth: int = 4) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _tensors(part, depth)
+    elif isinstance(value, Sequence) and depth:
+        if value.kind == "list" and value.cells.get("items") is None and not value.cells.get("parts"):
+            return  # the join of many: which of them is a leaf is not known
+        yield from _tensors(parts_of(value), depth - 1)
+    elif isinstance(value, Mapping) and depth:
+        yield from _tensors(value.cells.get(("key", "params")), depth - 1)
+
+
+RULE = Rule(code="GL510", severity=Severity.ERROR, check=check)

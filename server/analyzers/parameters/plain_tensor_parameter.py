@@ -1,0 +1,56 @@
+"""A tensor with `requires_grad=True` is assigned in a module: it is no Parameter, and nobody trains it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...facts import Leaf, Object, Tensor
+from ...findings import Finding, Severity
+from ...flow import events
+from ...flow.objects import is_module
+from ...rule import Rule
+from ._held import all_known, held, leaves_in
+
+if TYPE_CHECKING:
+    from ...flow import Flow
+
+
+def check(flow: Flow) -> Iterable[Finding]:
+    found: dict[Leaf, events.Attribute] = {}
+    for event in flow.of(events.Attribute):
+        owner, value = event.owner, event.value
+        if not isinstance(owner, Object) or not isinstance(value, Tensor) or not is_module(owner):
+            continue
+        leaf = value.leaf
+        if leaf is not None and leaf.kind == "tensor" and event.own and event.in_forward is None:
+            found.setdefault(leaf, event)
+    if not found or not all_known(flow):
+        return
+    optimized = held(flow)
+    reached = {leaf for event in flow.of(events.Backward) if not event.grad for leaf in event.reached}
+    for leaf, event in found.items():
+        owner = event.owner
+        assert isinstance(owner, Object)
+        if leaf in optimized or leaf not in reached or leaf.cells.get("requires_grad") is not True:
+            continue
+        if leaf.cells.get("escaped") or owner.cells.get("escaped") or event.value_place is None:
+            continue
+        if not any(other in optimized for other in _beside(flow, owner)):
+            continue  # nobody trains this module at all
+        yield Finding(
+            "", "", RULE.severity, event.value_place,
+            f"`{event.name}` requires grad but is no `nn.Parameter`: the module does not register it, and no optimizer holds it",
+        )  # fmt: skip
+
+
+def _beside(flow: Flow, owner: Object) -> list[Leaf]:
+    """The parameters of the module, and of the modules that hold it."""
+    leaves = leaves_in(flow, owner)
+    for obj in flow.objects:
+        if obj is not owner and is_module(obj) and owner in obj.attrs.values():
+            leaves += leaves_in(flow, obj)
+    return leaves
+
+
+RULE = Rule(code="GL509", severity=Severity.WARNING, check=check)

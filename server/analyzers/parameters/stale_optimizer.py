@@ -1,0 +1,124 @@
+"""Parameters came, or were unfrozen, after the optimizer was made: it goes on without them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...facts import Leaf, Object, ParameterOf, Tensor, Value
+from ...findings import Finding, Place, Severity, Step
+from ...flow import events
+from ...flow.modules import leaves_of
+from ...flow.objects import is_module
+from ...rule import Rule
+from ._held import all_known, held
+
+if TYPE_CHECKING:
+    from ...flow import Flow
+
+
+def check(flow: Flow) -> Iterable[Finding]:
+    if not flow.whole or not flow.complete or not all_known(flow):
+        return
+    optimized = held(flow)
+    made: list[events.OptimizerMade] = []
+    changes: dict[Leaf, tuple[events.Event, str]] = {}
+    missed: dict[Leaf, None] = {}
+    alive: set[Leaf] = set()
+    for event in flow.events:
+        if isinstance(event, events.OptimizerMade):
+            made.append(event)
+        elif isinstance(event, events.Step):
+            missed.update(dict.fromkeys(alive))
+            alive = set()
+        elif isinstance(event, events.Backward) and not event.grad:
+            alive |= {leaf for leaf in event.reached if leaf in changes}
+        elif made:
+            for leaf, how in _changed(flow, event):
+                if leaf not in optimized and not leaf.cells.get("escaped"):
+                    changes.setdefault(leaf, (event, how))
+    told: set[Place] = set()
+    for leaf in missed:
+        event, how = changes[leaf]
+        optimizer = _meant(flow, made, leaf, event, how)
+        if optimizer is None or event.place in told:
+            continue
+        told.add(event.place)
+        what = "is put into the model" if how == "new" else "is unfrozen"
+        yield Finding(
+            "", "", RULE.severity, event.place,
+            f"this {what} after the optimizer was made from the model's parameters: no optimizer holds it, and it is not trained",
+            (Step(optimizer.place, "the optimizer is made here, without it"),),
+        )  # fmt: skip
+
+
+def _changed(flow: Flow, event: events.Event) -> Iterable[tuple[Leaf, str]]:
+    """The leaves that this event puts into a module, or unfreezes."""
+    if isinstance(event, events.Attribute) and isinstance(event.owner, Object) and is_module(event.owner):
+        if event.in_forward is None:
+            yield from ((leaf, "new") for leaf in _leaves(flow, event.value) if event.value is event.owner.attrs.get(event.name))
+    elif isinstance(event, events.Registered):
+        yield from ((leaf, "new") for leaf in _leaves(flow, event.value))
+    elif isinstance(event, events.GradFlag) and event.value is not False:
+        yield from ((leaf, "unfrozen") for leaf in _leaves(flow, event.target))
+    elif isinstance(event, events.Called) and event.name == "Module.requires_grad_" and event.owner is not None:
+        flag = event.args[0] if event.args else event.keywords.get("requires_grad")
+        if getattr(flag, "value", True) is not False:
+            yield from ((leaf, "unfrozen") for leaf in _leaves(flow, event.owner))
+    elif isinstance(event, events.Called) and event.name == "weight_norm":
+        yield from ((leaf, "new") for leaf in _leaves(flow, event.args[0] if event.args else None))
+
+
+def _leaves(flow: Flow, value: Value | None) -> list[Leaf]:
+    if isinstance(value, ParameterOf):
+        return list(value.leaves)
+    if isinstance(value, Tensor):
+        return [value.leaf] if value.leaf is not None and value.leaf.kind != "tensor" else []
+    if isinstance(value, Object) and is_module(value):
+        assert flow.run is not None
+        return leaves_of(flow.run, value)[0]
+    return []
+
+
+def _meant(
+    flow: Flow, made: list[events.OptimizerMade], leaf: Leaf, event: events.Event, how: str
+) -> events.OptimizerMade | None:
+    """The optimizer, made before, whose parameters come from a module that now registers the leaf."""
+    assert flow.run is not None
+    order = {id(e): i for i, e in enumerate(flow.events)}
+    for obj in flow.objects:
+        if not is_module(obj) or obj.cells.get("escaped"):
+            continue
+        around = leaves_of(flow.run, obj)[0]
+        if leaf not in around:
+            continue
+        for optimizer in made:
+            if order[id(optimizer)] > order[id(event)]:
+                continue
+            owners = _owners(optimizer)
+            if any(owner is obj for owner in owners):
+                return optimizer
+            if how == "unfrozen" and any(other in optimizer.leaves for other in around):
+                return optimizer
+    return None
+
+
+def _owners(made: events.OptimizerMade) -> list[Value]:
+    """The modules whose `parameters()` an optimizer was made from."""
+    from ...facts import Mapping, Parameters, Range, Sequence
+    from ...flow.training import parts_of
+
+    found: list[Value] = []
+    todo: list[object] = list(made.arguments)
+    while todo:
+        value = todo.pop()
+        if isinstance(value, Parameters):
+            found.append(value.owner)
+        elif isinstance(value, (Sequence, Range)):
+            todo += parts_of(value)
+        elif isinstance(value, Mapping):
+            todo.append(value.cells.get(("key", "params")))
+    return found
+
+
+RULE = Rule(code="GL508", severity=Severity.WARNING, check=check)
