@@ -1,0 +1,48 @@
+"""Gradients are clipped after the step that used them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...facts import Const, External, Value
+from ...findings import Finding, Severity, Step
+from ...flow import events
+from ...rule import Rule
+from ._shared import followed
+
+if TYPE_CHECKING:
+    from ...flow import Flow
+
+
+def check(flow: Flow) -> Iterable[Finding]:
+    for event in flow.of(events.Clip):
+        if not event.loops or not followed(flow, event.leaves) or _measures(event.limit):
+            continue
+        states = {grad.state for grad in event.grads}
+        used = next((grad for grad in event.grads if grad.state == "used" and grad.by is not None), None)
+        if states <= {"used", "none"} and used is not None and used.by is not None:
+            yield Finding(
+                "", "", RULE.severity, event.place,
+                "clips gradients that the step has already applied",
+                (Step(used.by, "the step applies them unclipped"),),
+            )  # fmt: skip
+        elif states == {"none"} and all(grad.place is not None for grad in event.grads):
+            cleared = event.grads[0].place
+            assert cleared is not None
+            yield Finding(
+                "", "", RULE.severity, event.place,
+                "clips nothing: the gradients were cleared and none has been computed since",
+                (Step(cleared, "the gradients are cleared here"),),
+            )  # fmt: skip
+
+
+def _measures(limit: Value) -> bool:
+    """A limit that no norm exceeds: the call is there for the norm that it returns."""
+    if isinstance(limit, Const):
+        return isinstance(limit.value, float) and math.isinf(limit.value)
+    return isinstance(limit, External) and limit.name.endswith("inf")
+
+
+RULE = Rule(code="GL404", severity=Severity.WARNING, check=check)

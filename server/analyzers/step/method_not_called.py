@@ -1,0 +1,57 @@
+"""A method of the training loop is named but not called: the line does nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...edits import Applicability, Edit, Fix, FixContext
+from ...facts import Object
+from ...findings import Finding, Severity
+from ...flow import events
+from ...flow.modules import library_class
+from ...flow.objects import is_module
+from ...flow.training import is_optimizer
+from ...rule import Rule
+from ...torchlib import scheduler
+
+if TYPE_CHECKING:
+    from ...flow import Flow
+
+EFFECTS = {
+    "zero_grad": "gradients are not cleared",
+    "step": "nothing steps",
+    "train": "the mode does not change",
+    "eval": "the mode does not change",
+    "update": "the scale is not updated",
+}
+
+
+def check(flow: Flow) -> Iterable[Finding]:
+    for event in flow.of(events.NotCalled):
+        owner = event.owner
+        if isinstance(owner, Object) and event.name in _methods(owner):
+            yield Finding(
+                "", "", RULE.severity, event.place,
+                f"`{event.name}` is named but not called, so {EFFECTS[event.name]}: write `{event.name}()`",
+            )  # fmt: skip
+
+
+def _methods(owner: Object) -> tuple[str, ...]:
+    cls = library_class(owner)
+    if is_optimizer(owner):
+        return ("step", "zero_grad")
+    if is_module(owner):
+        return ("train", "eval", "zero_grad")
+    if cls.endswith(".GradScaler"):
+        return ("update",)
+    return ("step",) if scheduler(cls) is not None else ()
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Call it."""
+    end = finding.place.end
+    return Fix("Call it", Applicability.SAFE, (Edit(finding.place.path, end, end, "()"),))
+
+
+RULE = Rule(code="GL408", severity=Severity.WARNING, check=check)

@@ -1,0 +1,53 @@
+"""The gradients of an optimizer's parameters are computed, and its `step()` is never called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...facts import Class, Leaf, Object, Writes
+from ...findings import Finding, Severity, Step
+from ...flow import events
+from ...flow.training import optimizer_leaves
+from ...rule import Rule
+from ._shared import known, not_called
+
+if TYPE_CHECKING:
+    from ...flow import Flow
+
+
+def check(flow: Flow) -> Iterable[Finding]:
+    if not flow.whole or not flow.complete:
+        return
+    made: dict[Object, events.OptimizerMade] = {event.optimizer: event for event in flow.of(events.OptimizerMade)}
+    stepped = {event.optimizer for event in flow.of(events.Step)}
+    moved = {leaf for optimizer in stepped for leaf in optimizer_leaves(optimizer)}
+    for optimizer, creation in made.items():
+        leaves = set(optimizer_leaves(optimizer))
+        if optimizer in stepped or not leaves or leaves & moved or not known(flow, optimizer):
+            continue
+        if any(_written(leaf) for leaf in leaves) or not_called(flow, optimizer, "step"):
+            continue
+        if isinstance(optimizer.cls, Class):
+            continue  # its step is the project's own, whatever it does
+        # A backward of its own: what it reaches besides is nobody else's to train.
+        own = [
+            event
+            for event in flow.of(events.Backward)
+            if event.loops and not event.grad and leaves & set(event.reached) and not moved & set(event.reached)
+        ]
+        if own:
+            yield Finding(
+                "", "", RULE.severity, own[0].value_place,
+                "gradients are computed for an optimizer that never steps: what it holds stays as it was initialized",
+                (Step(creation.place, "this optimizer's step() is never called"),),
+            )  # fmt: skip
+
+
+def _written(leaf: Leaf) -> bool:
+    """Whether the program changes the leaf's values by hand."""
+    writes = leaf.storage.cells.get("writes")
+    return isinstance(writes, Writes) and bool(writes.places or not writes.exact)
+
+
+RULE = Rule(code="GL403", severity=Severity.ERROR, check=check)

@@ -1,0 +1,49 @@
+"""One optimizer is cleared twice and the other never: its gradients of earlier batches are applied again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...findings import Finding, Severity, Step
+from ...flow import events
+from ...rule import Rule
+
+if TYPE_CHECKING:
+    from ...flow import Flow
+
+
+def wrongly_zeroed(flow: Flow, step: events.Step) -> events.Zero | None:
+    """The clearing of another optimizer that was meant for that of `step`, which finds gradients of earlier steps.
+
+    That is the last one before the step, made in the same turn, if the other optimizer is cleared elsewhere too and
+    nobody clears what the step applies.
+    """
+    stale = {leaf for leaf, _ in step.stale}
+    zeros = [event for event in flow.of(events.Zero) if event.loops]
+    if any(stale & set(event.leaves) for event in flow.of(events.Zero)):
+        return None
+    before = flow.events[: flow.events.index(step)]
+    for event in reversed(before):
+        if isinstance(event, events.Step):
+            return None
+        if isinstance(event, events.Zero) and event.optimizer is not None:
+            twice = any(z.place != event.place and z.optimizer is event.optimizer for z in zeros)
+            return event if twice and event.loops else None
+    return None
+
+
+def check(flow: Flow) -> Iterable[Finding]:
+    for event in flow.of(events.Step):
+        if not event.stale or event.optimizer.cells.get("escaped"):
+            continue
+        zero = wrongly_zeroed(flow, event)
+        if zero is not None:
+            yield Finding(
+                "", "", RULE.severity, zero.place,
+                "this clears an optimizer that is cleared elsewhere already, and the one that steps next is never cleared",
+                (Step(event.place, "this step applies gradients of earlier steps again"),),
+            )  # fmt: skip
+
+
+RULE = Rule(code="GL410", severity=Severity.WARNING, check=check)
