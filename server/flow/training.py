@@ -41,7 +41,7 @@ from ..findings import Place
 from . import events
 from .interp import Args, Interpreter, target_names
 from .python import iterate
-from .tensors import as_tensor, bump, graph_of
+from .tensors import as_tensor, bump, graph_of, possible_leaves
 
 
 @dataclass(frozen=True, eq=False)
@@ -521,7 +521,7 @@ def parameters_in(run: Interpreter, value: Value, place: Place) -> tuple[list[Le
     if isinstance(value, ParameterOf):
         return list(value.leaves), value.all_of, None
     if isinstance(value, Tensor):
-        return ([value.leaf] if value.leaf is not None else []), value.leaf is not None or value.certain, None
+        return possible_leaves(value), value.leaf is not None or value.certain, None
     if isinstance(value, (Sequence, Range)):
         leaves: list[Leaf] = []
         exact, used_up = True, None
@@ -602,8 +602,8 @@ def step(run: Interpreter, optimizer: Object, place: Place, via: str = "", closu
     run.state.set(optimizer.cells, "stepped", place)
     run.record(
         events.Step(
-            place, run.stack, optimizer, leaves, tuple(empty), pending, tuple(stale), scaled, via, closure, again,
-            tuple(dropped), run.guards,
+            place, run.stack, optimizer, leaves, tuple(empty), pending, tuple(stale), scaled, again, tuple(dropped),
+            run.guards, via, closure,
         )
     )  # fmt: skip
 
