@@ -43,7 +43,7 @@ from . import events
 from .interp import Args, Interpreter
 from .objects import MODULE, bound, find, is_module
 from .python import Items, iterate
-from .tensors import Inputs, bump, graph_of, recorded, refuse_inference, save
+from .tensors import Inputs, bump, graph_of, possible_leaves, recorded, refuse_inference, save
 
 CONTAINERS = {"torch.nn.Sequential": "sequence", "torch.nn.ModuleList": "sequence", "torch.nn.ModuleDict": "mapping",
               "torch.nn.ParameterList": "sequence", "torch.nn.ParameterDict": "mapping"}  # fmt: skip
@@ -155,8 +155,7 @@ def leaves_of(run: Interpreter, value: Value, seen: set[int] | None = None) -> t
         leaves.append(own)
     for child in registered(run, value):
         if isinstance(child, Tensor):
-            if child.leaf is not None:
-                leaves.append(child.leaf)
+            leaves += possible_leaves(child)
         elif isinstance(child, Union):
             exact = False
             for option in child.options:
@@ -178,7 +177,7 @@ def registered(run: Interpreter, obj: Object) -> list[Value]:
     for value in obj.attrs.values():
         if is_module(value):
             found.append(value)  # type: ignore[arg-type]
-        elif isinstance(value, Tensor) and value.leaf is not None and value.leaf.kind in ("parameter", "weights"):
+        elif isinstance(value, Tensor) and any(leaf.kind in ("parameter", "weights") for leaf in possible_leaves(value)):
             found.append(value)
         elif isinstance(value, Union) and any(is_module(o) for o in value.options):
             found.append(value)

@@ -100,6 +100,23 @@ def graph_of(tensor: Tensor) -> tuple[Node | None, bool]:
     return tensor.node, tensor.certain
 
 
+def possible_leaves(tensor: Tensor) -> list[Leaf]:
+    """The leaf that a tensor is, or those of which it is one (the join of parameters that a loop made)."""
+    if tensor.leaf is not None:
+        return [tensor.leaf]
+    found: list[Leaf] = []
+    todo = [tensor.node] if tensor.node is not None and tensor.node.phi else []
+    while todo:
+        node = todo.pop()
+        if node.leaf is not None:
+            found.append(node.leaf)
+        elif node.phi:
+            todo += reversed(node.inputs)
+        else:
+            return []
+    return found
+
+
 def flatten(value: object, depth: int = 3) -> Iterator[Value]:
     """The tensors, numbers and unknowns in a value."""
     if isinstance(value, (Tensor, Number, Array)):

@@ -22,6 +22,7 @@ from ...facts import (
 from ...flow import events
 from ...flow.modules import leaves_of, registered
 from ...flow.objects import is_module
+from ...flow.tensors import possible_leaves
 from ...flow.training import parts_of
 
 if TYPE_CHECKING:
@@ -68,8 +69,8 @@ def registrations(flow: Flow) -> tuple[set[int], set[Leaf]]:
             for option in child.options if isinstance(child, Union) else (child,):
                 if isinstance(option, Object):
                     modules.add(id(option))
-                elif isinstance(option, Tensor) and option.leaf is not None:
-                    leaves.add(option.leaf)
+                elif isinstance(option, Tensor):
+                    leaves.update(possible_leaves(option))
     return modules, leaves
 
 
@@ -93,7 +94,7 @@ def members(value: object, depth: int = DEPTH) -> Iterator[Object | Tensor]:
         if is_module(value):
             yield value
     elif isinstance(value, Tensor):
-        if value.leaf is not None and value.leaf.kind == "parameter":
+        if any(leaf.kind == "parameter" for leaf in possible_leaves(value)):
             yield value
     elif isinstance(value, Sequence) and depth:
         items = value.cells.get("items")
@@ -107,7 +108,7 @@ def members(value: object, depth: int = DEPTH) -> Iterator[Object | Tensor]:
 def leaves_in(flow: Flow, value: Object | Tensor) -> list[Leaf]:
     """The parameters of a module, or the one that a tensor is."""
     if isinstance(value, Tensor):
-        return [value.leaf] if value.leaf is not None else []
+        return possible_leaves(value)
     assert flow.run is not None
     return leaves_of(flow.run, value)[0]
 
