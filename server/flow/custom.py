@@ -1,0 +1,141 @@
+"""`torch.autograd.Function`: whether `backward` of a class returns as many gradients as `forward` has inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .. import ir, torchlib
+from ..facts import Class, Function, Value, Wrapped
+from ..findings import Place
+from . import events
+from .interp import Interpreter
+
+BASE = "torch.autograd.Function"
+# Methods of a tensor that give one tensor, whatever their arguments are, beyond those that the facts know.
+ONE = frozenset("clone to float double half contiguous type cuda cpu detach".split())
+
+
+def check_gradients(run: Interpreter, cls: Class) -> None:
+    """Record `Raised` for each `return` of a Function's `backward` that has the wrong number of values."""
+    forward, backward = (_function(run.force(cls.names, name)) for name in ("forward", "backward"))
+    if forward is None or backward is None:
+        return
+    # Without `ctx` if `setup_context` is there.
+    first = 0 if "setup_context" in cls.names else 1
+    params = forward.code.params[first:]
+    least = sum(1 for p in params if p.kind in ("pos", "arg") and p.default is None)
+    most = None if any(p.kind in ("*", "**", "kw") for p in params) else len(params)
+    code = backward.code
+    if not isinstance(code, ir.Def) or code.is_generator:
+        return
+    single = {p.name for p in code.params if p.kind in ("pos", "arg")}
+    for statement in returns(code.body, backward):
+        if statement.value is None:
+            continue
+        found = _count(statement.value, single, code.body)
+        if found is None:
+            continue
+        values, extra_none = found
+        if values < least or (most is not None and values - extra_none > most):
+            start, end = ir.unpack(statement.value.at)
+            place = Place(cls.module.path, backward.base + start, backward.base + end)
+            expected = str(least) if most == least else f"at least {least}" if most is None else f"{least} to {most}"
+            data: dict[str, object] = {"name": cls.name, "expected": expected, "got": values, "missing": least - values}
+            run.record(events.Raised(place, run.stack, "function-gradient-count", cls.name, data=data))
+
+
+def _function(value: Value | None) -> Function | None:
+    if isinstance(value, Wrapped):
+        value = value.function
+    return value if isinstance(value, Function) else None
+
+
+def returns(body: ir.Body, function: Function) -> Iterator[ir.Return]:
+    """The `return` statements of a function, not those of functions in it."""
+    for s in body:
+        if isinstance(s, ir.Return):
+            yield s
+        elif isinstance(s, (ir.If, ir.For, ir.While)):
+            yield from returns(s.body, function)
+            yield from returns(s.orelse, function)
+        elif isinstance(s, ir.With):
+            yield from returns(s.body, function)
+        elif isinstance(s, ir.Try):
+            for part in (s.body, s.orelse, s.final, *(h.body for h in s.handlers)):
+                yield from returns(part, function)
+
+
+def _count(value: ir.Expr, single: set[str], body: ir.Body) -> tuple[int, int] | None:
+    """How many values are returned, and how many of the last are None; None if that is not known."""
+    if isinstance(value, ir.Tuple):
+        if any(isinstance(item, ir.Star) for item in value.items):
+            return None
+        extra = 0
+        for item in reversed(value.items):
+            if not isinstance(item, ir.Const) or item.value is not None:
+                break
+            extra += 1
+        return len(value.items), extra
+    if isinstance(value, ir.Const) and value.value is None:
+        return 1, 1
+    return (1, 0) if _is_single(value, single, body) else None
+
+
+def _is_single(value: ir.Expr, single: set[str], body: ir.Body, depth: int = 6) -> bool:
+    """Whether an expression surely is one tensor."""
+    if depth == 0:
+        return False
+    if isinstance(value, ir.Name):
+        stores = [s for s in _stores(body) if _binds(s, value.id)]
+        if not stores:
+            return value.id in single
+        return all(
+            isinstance(s, ir.AugAssign)
+            or isinstance(s, ir.Assign) and all(isinstance(t, ir.Name) for t in s.targets)
+            and _is_single(s.value, single if value.id in single else single | {value.id}, (), depth - 1)
+            or isinstance(s, ir.Assign) and all(isinstance(t, ir.Sub) for t in s.targets)
+            for s in stores
+        )  # fmt: skip
+    if isinstance(value, ir.Bin):
+        sides = (value.left, value.right)
+        return any(_is_single(side, single, body, depth - 1) for side in sides) and not any(
+            isinstance(side, (ir.Tuple, ir.List)) for side in sides
+        )
+    if isinstance(value, ir.Unary):
+        return _is_single(value.value, single, body, depth - 1)
+    if isinstance(value, ir.Call) and isinstance(value.func, ir.Attr):
+        op = torchlib.method(value.func.name)
+        gives_one = value.func.name in ONE or (op is not None and len(op.outputs) == 1 and not op.varies and not op.outputs_dim)
+        return gives_one and _is_single(value.func.value, single, body, depth - 1)
+    return False
+
+
+def _stores(body: ir.Body) -> Iterator[ir.Stmt]:
+    for s in body:
+        if isinstance(s, (ir.Assign, ir.AugAssign)):
+            yield s
+        elif isinstance(s, (ir.If, ir.For, ir.While)):
+            if isinstance(s, ir.For):
+                yield s
+            yield from _stores(s.body)
+            yield from _stores(s.orelse)
+        elif isinstance(s, ir.With):
+            yield from _stores(s.body)
+        elif isinstance(s, ir.Try):
+            for part in (s.body, s.orelse, s.final, *(h.body for h in s.handlers)):
+                yield from _stores(part)
+
+
+def _binds(s: ir.Stmt, name: str) -> bool:
+    targets = s.targets if isinstance(s, ir.Assign) else (s.target,)  # type: ignore[union-attr]
+    return any(_mentions(target, name) for target in targets)
+
+
+def _mentions(target: ir.Expr, name: str) -> bool:
+    if isinstance(target, ir.Name):
+        return target.id == name
+    if isinstance(target, (ir.Tuple, ir.List)):
+        return any(_mentions(item, name) for item in target.items)
+    if isinstance(target, (ir.Sub, ir.Star)):
+        return _mentions(target.value, name)
+    return False
