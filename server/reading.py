@@ -79,6 +79,16 @@ def forget() -> None:
     _memo.clear()
 
 
+def remembered() -> int:
+    """How many readings are remembered."""
+    return len(_memo.young) + len(_memo.old)
+
+
+def lowered() -> frozenset[type]:
+    """The node types of `ast` that have a place in the IR."""
+    return frozenset(_STATEMENT) | frozenset(_EXPRESSION)
+
+
 def reading(text: str) -> Reading:
     """The statements of a unit's text and whether it is broken; positions count from its start. Never raises."""
     return _memo.get(text)
@@ -392,10 +402,20 @@ class _Recovery:
         try:
             read: Any = _strict(bare, start)
         except Exception:
-            read = self.mended_header(bare, start, found[0], holes)
+            read = self.undecorated(bare, start, found[0].start) or self.mended_header(bare, start, found[0], holes)
         if read is None:
             return [*holes, *self.patched(head[1], found, bodies, self.decorators(start, found[0].start), end)]
         return [*holes, *[_with_parts(statement, parts) for statement in read]]
+
+    def undecorated(self, bare: str, start: int, head: int) -> Any:
+        """The bare def or class at `head`, if it is only its decorators that are broken."""
+        if start == head:
+            return None
+        try:
+            read = _strict(bare[head - start :], head)
+        except Exception:
+            return None
+        return [read[0]._replace(decorators=self.decorators(start, head))]
 
     def line_end(self, clause: Any) -> int:
         at = self.masked.find("\n", clause.start, clause.end)
