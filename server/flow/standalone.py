@@ -7,6 +7,7 @@ import re
 from ..facts import DEFAULT_MODE, UNKNOWN, Class, Function, Object, Scope, Value, Wrapped
 from ..project import Module
 from ..units import Unit
+from . import scopes
 from .calls import call, instantiate
 from .interp import Args, Frame, Interpreter
 from .modules import submodules
@@ -21,7 +22,7 @@ def call_alone(run: Interpreter, module: Module, scope: Scope, unit: Unit, owner
     run.frames.append(Frame(scope, module, None, 0, mark=state.mark()))
     try:
         state.mode = DEFAULT_MODE
-        target: Value | None = run.force(scope.names, unit.name if owner is None else owner.name)
+        target = scopes.name_in(run, module, unit.name if owner is None else owner.name)
         if owner is not None:
             target = method_alone(run, target, unit.name) if isinstance(target, Class) else None
         if isinstance(target, Wrapped) and isinstance(target.function, Function):
