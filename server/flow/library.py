@@ -27,6 +27,7 @@ from ..facts import (
     GradOf,
     Leaf,
     Mapping,
+    Node,
     Number,
     Object,
     ParameterOf,
@@ -48,7 +49,7 @@ from . import events
 from .calls import call, escape
 from .interp import Args, Interpreter
 from .modes import ENTERED, make_context
-from .modules import make_module
+from .modules import leaves_of, make_module
 from .objects import is_module
 from .python import iterate
 from .tensors import Inputs, cut_of, graph_of, lost_here, operate, rewrap, with_flag
@@ -328,6 +329,29 @@ def t_checkpoint(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     return result
 
 
+def t_functional_call(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    """`functional_call(module, parameters, args)`: the module's forward with other parameters in the place of its own."""
+    module, given = args.get(0, "module", UNKNOWN), args.get(1, "parameter_and_buffer_dicts", UNKNOWN)
+    inputs = args.get(2, "args", NONE)
+    items = inputs.cells.get("items") if isinstance(inputs, Sequence) and inputs.kind == "tuple" else None
+    if not isinstance(module, Object) or isinstance(inputs, Unknown):
+        for value in args.all():
+            escape(run, value)
+        return UNKNOWN
+    inner = Args(list(items), {}) if isinstance(items, tuple) else Args([inputs or NONE], {})
+    result = call(run, module, inner, e)
+    own = given.cells.get("rest") if isinstance(given, Mapping) and len(given.cells) == 1 else None
+    if isinstance(own, ParameterOf) and own.all_of and set(own.leaves) == set(leaves_of(run, module)[0]):
+        return result
+    if not isinstance(result, Tensor):
+        return UNKNOWN
+    found = Inputs()
+    found.add(run, given)
+    nodes = (*((result.node,) if result.node is not None else ()), *found.nodes)
+    node = Node("functional_call", run.place(e.at) if e is not None else None, nodes, phi=True, opaque=True) if nodes else None
+    return replace(result, node=node, certain=False)
+
+
 def t_identity(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     return args.positional[0] if args.positional else UNKNOWN
 
@@ -422,6 +446,8 @@ TORCH: dict[str, Callable[[Interpreter, Args, ir.Call | None], Value]] = {
     "torch.is_grad_enabled": t_is_grad_enabled,
     "torch.compile": t_compile,
     "torch.utils.checkpoint.checkpoint": t_checkpoint,
+    "torch.func.functional_call": t_functional_call,
+    "torch.nn.utils.stateless.functional_call": t_functional_call,
     "torch.nn.utils.clip_grad_norm_": t_clip,
     "torch.nn.utils.clip_grad_value_": t_clip,
     "torch.nn.utils.clip_grad_norm": t_clip,

@@ -243,9 +243,10 @@ def compare(run: Interpreter, op: str, left: Value, right: Value, e: ir.Compare)
         none = next((v for v in (left, right) if isinstance(v, Const) and v.value is None), None)
         other = right if none is left else left
         if none is not None and isinstance(other, GradOf):
-            from .training import why_none
+            from .training import grad_of, why_none
 
-            if why_none(run, other):
+            # Of several parameters, in turn, some may have a gradient.
+            if why_none(run, other) and all(grad_of(leaf).state == "none" for leaf in other.leaves):
                 return TRUE if op == "is" else FALSE
         if none is not None and not isinstance(other, (Unknown, Union, Const, GradOf)):
             return TRUE if op == "is not" else FALSE
@@ -378,6 +379,8 @@ def b_dict(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
             mapping.complete = mapping.complete and first.complete
         else:
             mapping.complete = False
+            if isinstance(first, Parameters) and first.named:
+                mapping.cells["rest"] = ParameterOf(first.leaves, all_of=True)
     for key, value in args.keywords.items():
         mapping.cells["key", key] = value
     return mapping
