@@ -161,6 +161,8 @@ class Node:
     stack: Frames | None = None
     saved: tuple[tuple[Storage, int], ...] = ()  # what backward needs, and its version when it was saved
     error: str = ""  # backward through it raises this
+    by: Value | None = None  # what it was multiplied with or divided by, if that is no tensor
+    average: bool = False  # a mean over all elements
 
     def __repr__(self) -> str:
         return f"Node({self.op!r}, {self.leaf.label!r})" if self.leaf is not None else f"Node({self.op!r})"

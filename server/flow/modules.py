@@ -43,7 +43,7 @@ from . import events
 from .interp import Args, Interpreter
 from .objects import MODULE, bound, find, is_module
 from .python import Items, iterate
-from .tensors import Inputs, bump, graph_of, possible_leaves, recorded, refuse_inference, save
+from .tensors import Inputs, bump, graph_of, is_average, possible_leaves, recorded, refuse_inference, save
 
 CONTAINERS = {"torch.nn.Sequential": "sequence", "torch.nn.ModuleList": "sequence", "torch.nn.ModuleDict": "mapping",
               "torch.nn.ParameterList": "sequence", "torch.nn.ParameterDict": "mapping"}  # fmt: skip
@@ -551,6 +551,8 @@ def apply_module(run: Interpreter, obj: Object, info: torchlib.Module, args: Arg
         run, info.name.rpartition(".")[2], found, place, rank, storage=out_storage, saved=tuple(saved),
         saves=True if saved or info.parameters else None, op=info.name, zero=info.grad == "zero",
     )  # fmt: skip
+    if info.loss and result.node is not None and isinstance(made_args, Args):
+        result.node.average = info.reduction is not None and is_average(made_args, info.reduction)
     return _shaped(info.outputs, result)
 
 

@@ -52,6 +52,9 @@ BINARY = {
     "<<": "torch.bitwise_left_shift", ">>": "torch.bitwise_right_shift",
 }  # fmt: skip
 
+# How many tensors these give depends on sizes; the facts have the number of one sample.
+PARTS = frozenset({"split", "chunk", "unbind", "split_with_sizes", "unsafe_chunk", "unsafe_split"})
+
 INT_DTYPES = frozenset(
     f"torch.{n}" for n in "int8 int16 int32 int64 uint8 short int long bool uint16 uint32 uint64 LongTensor IntTensor".split()
 )
@@ -209,6 +212,7 @@ def operate(
         return value_of(run, op, found, shown, place)
     if op.grad == "raises":
         return Array(cut_of(run, found, f".{shown}()", "numpy", place)) if "numpy" in name else UNKNOWN
+    average = op.reduction is not None and is_average(args, op.reduction)
     outputs = op.outputs
     if op.outputs_dim and args is not None and dim_given(op, args):
         outputs = op.outputs_dim
@@ -221,7 +225,9 @@ def operate(
     ]
     if not results:
         return UNKNOWN
-    if op.varies:
+    if average and results[0].node is not None:
+        results[0].node.average = True
+    if op.varies or op.name.rpartition(".")[2] in PARTS:
         return Sequence("tuple", {"items": None, "each": results[0]}, place)
     if len(outputs) > 1:
         return Sequence("tuple", {"items": tuple(results)}, place)
@@ -249,12 +255,24 @@ def one_output(
         if found.nodes and place is not None:
             cuts.append(lost_here(run, Cut(shown, "op", place, tuple(found.nodes), stack=run.stack)))
         return Tensor(None, tuple(dict.fromkeys(cuts)), True, rank, kind, storage=storage, made=place)
-    return recorded(
+    result = recorded(
         run, shown, found, place, rank, kind, storage,
         zero=grad == "zero", error=op.error if grad == "error" else "", sure=sure,
         saves={"always": True, "never": False}.get(op.frees), view=op.alias == "always" or op.alias == "sometimes",
         saved=saved_by(run, op, inputs, storage), op=op.name,
     )  # fmt: skip
+    short = op.name.rpartition(".")[2].rstrip("_")
+    if result.node is not None:
+        result.node.average = short == "mean" and rank == SCALAR
+        if short in ("div", "mul", "true_divide", "divide", "multiply") and len(inputs) == 2:
+            result.node.by = next((v for v in inputs if not isinstance(v, (Tensor, ParameterOf))), None)
+    return result
+
+
+def is_average(args: Args | None, position: int | None) -> bool:
+    """Whether a loss takes the mean over its elements: torch's default, and what `reduction="mean"` says."""
+    value = args.get(position, "reduction", Const("mean")) if args is not None else Const("mean")
+    return isinstance(value, Const) and value.value == "mean"
 
 
 def recorded(

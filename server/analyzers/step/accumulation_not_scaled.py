@@ -1,0 +1,60 @@
+"""Gradients of several batches are summed for one step without dividing by their number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...facts import Const
+from ...findings import Finding, Severity, Step
+from ...flow import events
+from ...rule import Rule
+from ._loss import averages, divisors
+from ._shared import known
+
+if TYPE_CHECKING:
+    from ...flow import Flow
+
+
+def check(flow: Flow) -> Iterable[Finding]:
+    for step in flow.of(events.Step):
+        if not step.guards or not known(flow, step.optimizer):
+            continue
+        guard, leaves = step.guards[-1], set(step.leaves)
+        if isinstance(guard.every, Const) and guard.every.value == 1:
+            continue
+        if any(leaf.cells.get("grad-changed") for leaf in leaves) or _cleared_each_time(flow, step):
+            continue
+        for event in flow.of(events.Backward):
+            if event.grad or event.guards or event.loops != step.loops or event.branches >= step.branches:
+                continue
+            if not event.reached or not set(event.reached) <= leaves or not averages(event):
+                continue
+            if any(not isinstance(d, Const) or not isinstance(guard.every, Const) for d in divisors(event)):
+                continue
+            if any(isinstance(d, Const) and _is_share(d.value, guard.every) for d in divisors(event)):
+                continue
+            yield Finding(
+                "", "", RULE.severity, event.value_place,
+                "this loss is a mean over one batch, and gradients of several are summed for a step: divide it by their number",
+                (Step(guard.place, "one step is taken for so many batches"),),
+            )  # fmt: skip
+
+
+def _cleared_each_time(flow: Flow, step: events.Step) -> bool:
+    leaves = set(step.leaves)
+    return any(
+        leaves & set(zero.leaves) and zero.loops == step.loops and not zero.guards and zero.branches < step.branches
+        for zero in flow.of(events.Zero)
+    )
+
+
+def _is_share(value: object, every: object) -> bool:
+    """Whether a constant factor or divisor is the number of batches, or its inverse."""
+    number = every.value if isinstance(every, Const) else None
+    if not isinstance(value, (int, float)) or not isinstance(number, (int, float)):
+        return True
+    return value == number or abs(value * number - 1) < 1e-6
+
+
+RULE = Rule(code="GL406", severity=Severity.WARNING, check=check)
