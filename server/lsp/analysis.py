@@ -68,8 +68,10 @@ class Analysis:
 
     def changed(self, path: str, source: Source | None) -> None:
         """A document was opened, edited or (None) closed."""
-        self._engine.update(path, source)
         before = self._texts.pop(path, None)
+        if before is None and path in self._whole and (on_disk := self._engine.source(path)) is not None:
+            before = on_disk.text
+        self._engine.update(path, source)
         alone = self._alone.pop(path, ())
         extra = self._carried.pop(path, None)
         if path in self._dirty:
@@ -231,8 +233,10 @@ def _merged(some: tuple[Finding, ...], others: tuple[Finding, ...]) -> tuple[Fin
 
 def carry(findings: tuple[Finding, ...], before: str | None, after: str) -> tuple[Finding, ...]:
     """The findings of a text at their places in the edited text; those that the edit touches are dropped."""
-    if before is None or before == after or not findings:
+    if before == after or not findings:
         return findings
+    if before is None:
+        return ()
     head = _common(before, after)
     tail = _common(before[head:][::-1], after[head:][::-1])
     moved = len(after) - len(before)

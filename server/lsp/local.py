@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from .. import check as engine
 from ..config import ConfigError, Configuration, find_rule
 from ..edits import Applicability, Edit, Fix, apply
 from ..findings import Finding
@@ -70,21 +71,13 @@ class Local:
         return self._files
 
     def check(self, paths: Sequence[str], cancelled: Callable[[], bool]) -> Findings:
-        stopped = False
-
-        def stop() -> bool:
-            nonlocal stopped
-            stopped = stopped or cancelled()
-            return stopped
-
         try:
-            checked = self._workspace.check(paths, cancelled=stop)
+            return dict(self._workspace.check(paths, cancelled=cancelled).findings)
+        except engine.CancelledError as error:
+            raise CancelledError from error
         except ConfigError as error:
             self._refused[str(error)] = None
             return {}
-        if stopped:
-            raise CancelledError
-        return dict(checked.findings)
 
     def fix(self, finding: Finding) -> Fix | None:
         return self._workspace.fix(finding)

@@ -29,10 +29,12 @@ BACKWARD = re.compile(r"\bbackward\(\)")
 class Fake:
     def __init__(self) -> None:
         self.open: dict[str, Source] = {}
+        self.read: dict[str, Source] = {}
         self.roots: Sequence[str] = ()
 
     def set_roots(self, roots: Sequence[str]) -> None:
         self.roots = roots
+        self.read.clear()
 
     def update(self, path: str, source: Source | None) -> None:
         if source is None:
@@ -41,13 +43,14 @@ class Fake:
             self.open[path] = source
 
     def touch(self, paths: Iterable[str]) -> None:
-        pass
+        self.read.clear()
 
     def source(self, path: str) -> Source | None:
         if path in self.open:
             return self.open[path]
-        file = Path(path)
-        return Source(decode(file.read_bytes()).text, path) if file.is_file() else None
+        if path not in self.read and (file := Path(path)).is_file():
+            self.read[path] = Source(decode(file.read_bytes()).text, path)
+        return self.read.get(path)
 
     def files(self) -> list[str]:
         return [str(file) for root in self.roots for file in sorted(Path(root).rglob("*.py"))]

@@ -1,0 +1,187 @@
+// Tests in the extension host of a real VS Code; run.mjs starts it with a copy of examples/midnight and of project/.
+const assert = require("node:assert");
+const fs = require("node:fs");
+const vscode = require("vscode");
+
+const PATIENCE = 60_000;
+const tests = [];
+const test = (name, body) => tests.push([name, body]);
+
+async function until(what, check) {
+  const end = Date.now() + PATIENCE;
+  for (;;) {
+    const value = await check();
+    if (value) return value;
+    if (Date.now() > end) throw new Error(`timed out: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+const uri = (name) => vscode.Uri.joinPath(vscode.workspace.workspaceFolders[0].uri, name);
+const show = async (name) => vscode.window.showTextDocument(await vscode.workspace.openTextDocument(uri(name)));
+const ours = (of) => vscode.languages.getDiagnostics(of).filter((item) => item.source === "gradline");
+const codes = (of) => ours(of).map((item) => item.code.value);
+const having = (of, ...wanted) =>
+  until(`${wanted} in ${of.path}`, () => wanted.every((code) => codes(of).includes(code)) && ours(of));
+const api = () => vscode.extensions.getExtension("gradline.gradline").activate();
+
+test("the bundled server runs", async () => {
+  const about = await until("the server", async () => (await api()).about());
+  assert.match(about.folder, /bundled[/\\]libs[/\\]gradline$/);
+});
+
+test("the victim has a trail into the file that is at fault, which is not open", async () => {
+  const editor = await show("train.py");
+  const found = (await having(editor.document.uri, "GL202")).find((item) => item.code.value === "GL202");
+  assert.match(editor.document.lineAt(found.range.start.line).text, /loss.backward\(\)/);
+  assert.match(found.code.target.toString(), /backward-under-grad-off/);
+  const last = found.relatedInformation.at(-1).location;
+  assert.match(last.uri.path, /utils\/data_loader\.py$/);
+  assert.equal(last.range.start.line, 11);
+  await having(uri("utils/data_loader.py"), "GL201");
+});
+
+test("columns are right after a character beyond the BMP", async () => {
+  const editor = await show("number.py");
+  const [found] = await having(editor.document.uri, "GL101");
+  assert.match(editor.document.getText(found.range), /loss\.item\(\)|\.item\(\)|backward/);
+  assert.equal(found.range.start.line, 7);
+});
+
+test("an edit brings findings and takes them away, and undo brings them back", async () => {
+  const editor = await show("number.py");
+  const of = editor.document.uri;
+  await having(of, "GL101");
+  const line = editor.document.lineAt(7).range;
+  await editor.edit((edit) => edit.replace(line, "loss.backward()"));
+  await until("no finding", () => !codes(of).includes("GL101"));
+  await vscode.commands.executeCommand("undo");
+  await having(of, "GL101");
+});
+
+test("the time from an edit to its findings", async () => {
+  const editor = await show("number.py");
+  const of = editor.document.uri;
+  await having(of, "GL101");
+  const times = [];
+  for (let round = 0; round < 10; round++) {
+    const before = ours(of).filter((item) => item.code.value === "GL101")[0].range.start.line;
+    const start = performance.now();
+    await editor.edit((edit) => edit.insert(new vscode.Position(0, 0), "\n"));
+    await until("moved", () => ours(of).some((item) => item.range.start.line === before + 1));
+    times.push(performance.now() - start);
+  }
+  times.sort((one, other) => one - other);
+  notes.push(`median ${times[5].toFixed(0)} ms, worst ${times[9].toFixed(0)} ms`);
+  await vscode.commands.executeCommand("workbench.action.files.revert");
+});
+
+test("a quick fix for the origin mends the program", async () => {
+  const loader = await show("utils/data_loader.py");
+  const of = loader.document.uri;
+  const found = (await having(of, "GL201")).find((item) => item.code.value === "GL201");
+  const kind = vscode.CodeActionKind.QuickFix.value;
+  const actions = await vscode.commands.executeCommand("vscode.executeCodeActionProvider", of, found.range, kind, 10);
+  const fix = actions.find((action) => action.isPreferred);
+  assert.ok(fix, `a preferred fix among ${actions.map((action) => action.title)}`);
+  notes.push(fix.title);
+  assert.ok(await vscode.workspace.applyEdit(fix.edit));
+  await until("no origin", () => !codes(of).includes("GL201"));
+  await until("no victim", () => !codes(uri("train.py")).includes("GL202"));
+  assert.doesNotMatch(loader.document.getText(), /^torch\.set_grad_enabled\(False\)$/m);
+  await vscode.commands.executeCommand("workbench.action.files.revert");
+  await having(of, "GL201");
+});
+
+test("a finding can be ignored where it is", async () => {
+  const editor = await show("number.py");
+  const of = editor.document.uri;
+  const [found] = await having(of, "GL101");
+  const kind = vscode.CodeActionKind.QuickFix.value;
+  const actions = await vscode.commands.executeCommand("vscode.executeCodeActionProvider", of, found.range, kind, 10);
+  const ignore = actions.find((action) => action.title.startsWith("Ignore"));
+  assert.ok(await vscode.workspace.applyEdit(ignore.edit));
+  await until("silenced", () => !codes(of).includes("GL101"));
+  assert.match(editor.document.lineAt(found.range.end.line).text, /# gradline: ignore\[GL101\]$/);
+  await vscode.commands.executeCommand("workbench.action.files.revert");
+});
+
+test("hover and semantic tokens", async () => {
+  const editor = await show("number.py");
+  const of = editor.document.uri;
+  await having(of, "GL101");
+  const column = editor.document.lineAt(7).text.indexOf("item") + 1;
+  const position = new vscode.Position(7, column);
+  const hovers = await vscode.commands.executeCommand("vscode.executeHoverProvider", of, position);
+  const texts = hovers.flatMap((hover) => hover.contents.map((content) => content.value));
+  assert.ok(texts.some((text) => text.includes("item")), `hover says ${JSON.stringify(texts)}`);
+  const legend = await vscode.commands.executeCommand("vscode.provideDocumentSemanticTokensLegend", of);
+  assert.ok(legend.tokenTypes.includes("gradientCut"));
+  const tokens = await vscode.commands.executeCommand("vscode.provideDocumentSemanticTokens", of);
+  assert.ok(tokens.data.length > 0 && tokens.data.length % 5 === 0);
+});
+
+test("a form feed and U+2028 do not move findings", async () => {
+  const text = "import torch\nx = '\f\u2028'\nloss = torch.nn.Linear(1, 1)(torch.ones(1, 1)).sum()\nloss.item().backward()\n";
+  const document = await vscode.workspace.openTextDocument({ language: "python", content: text });
+  const editor = await vscode.window.showTextDocument(document);
+  await until("a finding", () => ours(document.uri).some((item) => item.range.start.line === 3));
+  await editor.edit((edit) => edit.insert(new vscode.Position(2, 0), "y = 1\n"));
+  await until("moved", () => ours(document.uri).some((item) => item.range.start.line === 4));
+  await vscode.commands.executeCommand("workbench.action.revertAndCloseActiveEditor");
+});
+
+test("a notebook is one program, and findings are in their cells", async () => {
+  const notebook = await vscode.workspace.openNotebookDocument(uri("explore.ipynb"));
+  await vscode.window.showNotebookDocument(notebook);
+  const cell = notebook.cellAt(2).document;
+  const [found] = await having(cell.uri, "GL101");
+  assert.equal(found.range.start.line, 2);
+  assert.equal(ours(notebook.cellAt(0).document.uri).length, 0);
+  // without the cell that makes the model nothing is known of the loss
+  const edit = new vscode.WorkspaceEdit();
+  edit.set(notebook.uri, [vscode.NotebookEdit.deleteCells(new vscode.NotebookRange(2, 3))]);
+  await vscode.workspace.applyEdit(edit);
+  await until("cleared", () => ours(cell.uri).length === 0);
+  await vscode.commands.executeCommand("workbench.action.closeAllEditors");
+});
+
+test("restarting brings the findings back", async () => {
+  const editor = await show("train.py");
+  await having(editor.document.uri, "GL202");
+  await vscode.commands.executeCommand("gradline.restart");
+  await having(editor.document.uri, "GL202");
+});
+
+test("a killed server comes back by itself", async () => {
+  const editor = await show("train.py");
+  const { pid } = await until("the server", async () => (await api()).about());
+  process.kill(pid, "SIGKILL");
+  await until("another process", async () => {
+    const about = await (await api()).about().catch(() => undefined);
+    return about && about.pid !== pid;
+  });
+  await having(editor.document.uri, "GL202");
+});
+
+const notes = [];
+
+exports.run = async () => {
+  let failed = 0;
+  const lines = [`VS Code ${vscode.version}, trusted: ${vscode.workspace.isTrusted}`];
+  const wanted = tests.filter(([name]) => new RegExp(process.env.GRADLINE_TEST_ONLY ?? "").test(name));
+  for (const [name, body] of wanted) {
+    const start = Date.now();
+    try {
+      await body();
+      lines.push(`ok    ${name} (${Date.now() - start} ms)${notes.map((note) => `\n      ${note}`).join("")}`);
+    } catch (error) {
+      failed++;
+      lines.push(`FAIL  ${name}: ${error.stack ?? error}`);
+    }
+    notes.length = 0;
+  }
+  lines.push(`${wanted.length - failed} passed, ${failed} failed`);
+  fs.writeFileSync(process.env.GRADLINE_TEST_RESULT, `${lines.join("\n")}\n`);
+  if (failed) throw new Error(`${failed} failed`);
+};

@@ -1,0 +1,147 @@
+// Starts VS Code (code-server) on the loopback interface and opens it in a headless Chromium.
+import { spawn } from "node:child_process";
+import fs from "node:fs";
+import { createRequire } from "node:module";
+import net from "node:net";
+import path from "node:path";
+
+export const PATIENCE = 120_000; // a loaded machine needs a minute to the first squiggle
+
+// A fresh profile that asks nothing, fetches nothing and covers nothing.
+const QUIET = {
+  "telemetry.telemetryLevel": "off",
+  "update.mode": "none",
+  "extensions.autoCheckUpdates": false,
+  "extensions.autoUpdate": false,
+  "extensions.ignoreRecommendations": true,
+  "workbench.startupEditor": "none",
+  "workbench.tips.enabled": false,
+  "workbench.enableExperiments": false,
+  "workbench.secondarySideBar.defaultVisibility": "hidden",
+  "workbench.welcomePage.walkthroughs.openOnInstall": false,
+  "workbench.colorTheme": "Dark Modern",
+  "chat.disableAIFeatures": true,
+  "git.enabled": false,
+  "files.autoSave": "off",
+  "editor.minimap.enabled": false,
+  "editor.hover.delay": 150,
+  "window.restoreWindows": "none",
+};
+
+/**
+ * A running VS Code. `machine` are the settings with scope machine or machine-overridable: a window in a browser is a
+ * remote window, which reads those from its machine's file alone.
+ */
+export async function start(tools, { home, vsix, settings = {}, machine = {}, trusted = true, options = [] }) {
+  const data = path.join(home, "data");
+  for (const [kind, given] of [
+    ["User", { ...QUIET, "security.workspace.trust.enabled": !trusted, ...settings }],
+    ["Machine", machine],
+  ]) {
+    fs.mkdirSync(path.join(data, kind), { recursive: true });
+    fs.writeFileSync(path.join(data, kind, "settings.json"), JSON.stringify(given, null, 2));
+  }
+  fs.writeFileSync(path.join(home, "config.yaml"), "auth: none\ncert: false\n");
+  const env = { ...process.env, XDG_DATA_HOME: path.join(home, "xdg"), XDG_CONFIG_HOME: path.join(home, "config") };
+  const base = ["--config", path.join(home, "config.yaml"), "--user-data-dir", data];
+  base.push("--extensions-dir", path.join(home, "extensions"));
+  await run(tools, [...base, "--install-extension", vsix], env);
+
+  const port = await freePort();
+  const log = fs.openSync(path.join(home, "server.log"), "w");
+  const args = [...base, "--auth", "none", "--bind-addr", `127.0.0.1:${port}`, "--disable-telemetry"];
+  args.push("--disable-update-check", "--disable-getting-started-override", ...options);
+  if (trusted) args.push("--disable-workspace-trust");
+  const child = spawn(tools.node, [tools.entry, ...args], { env, stdio: ["ignore", log, log] });
+  const url = `http://127.0.0.1:${port}`;
+  const end = Date.now() + PATIENCE;
+  while (!(await fetch(`${url}/healthz`).then((answer) => answer.ok, () => false))) {
+    if (child.exitCode !== null || Date.now() > end) throw new Error(`VS Code did not start, see ${home}/server.log`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  const { chromium } = createRequire(tools.driver)("playwright-core");
+  const browser = await chromium.launch({ executablePath: tools.chromium, args: ["--no-sandbox"] });
+  const page = await browser.newPage({ viewport: { width: 1400, height: 850 } });
+  return {
+    page,
+    remote: (file) => `vscode-remote://127.0.0.1:${port}${file}`,
+    async open(folder, payload = []) {
+      const query = new URLSearchParams({ folder });
+      if (payload.length > 0) query.set("payload", JSON.stringify(payload));
+      await page.goto(`${url}/?${query}`);
+    },
+    async stop() {
+      await browser.close();
+      const gone = new Promise((resolve) => child.once("exit", resolve));
+      if (child.exitCode === null && child.kill("SIGTERM")) await gone;
+    },
+  };
+}
+
+function run(tools, args, env) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(tools.node, [tools.entry, ...args], { env, stdio: ["ignore", "pipe", "pipe"] });
+    let said = "";
+    for (const stream of [child.stdout, child.stderr]) stream.on("data", (data) => (said += data));
+    child.on("exit", (code) => (code === 0 ? resolve(said) : reject(new Error(`exit ${code}\n${said}`))));
+  });
+}
+
+function freePort() {
+  return new Promise((resolve, reject) => {
+    const server = net.createServer().listen(0, "127.0.0.1", () => {
+      const { port } = server.address();
+      server.close(() => resolve(port));
+    });
+    server.on("error", reject);
+  });
+}
+
+/** What a person does in a window. */
+export class Window {
+  constructor(page) {
+    this.page = page;
+  }
+  async ready() {
+    await this.page.waitForSelector(".monaco-workbench .part.statusbar", { timeout: PATIENCE });
+  }
+  async command(title) {
+    await this.page.keyboard.press("F1");
+    const box = this.page.locator(".quick-input-widget input").first();
+    await box.waitFor({ state: "visible" });
+    await box.fill(`>${title}`);
+    await this.page.locator(".quick-input-list .monaco-list-row").first().waitFor();
+    await this.page.waitForTimeout(150);
+    await this.page.keyboard.press("Enter");
+  }
+  /** Opens a file by its name; again if it came up as something else (a notebook as JSON, before its editor is there). */
+  async file(name, expected = ".view-line") {
+    for (let attempt = 0; attempt < 20; attempt++) {
+      await this.page.keyboard.press("Control+p");
+      const box = this.page.locator(".quick-input-widget input").first();
+      await box.waitFor({ state: "visible" });
+      await box.fill(name);
+      await this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: name }).first().waitFor();
+      await this.page.keyboard.press("Enter");
+      const came = await this.page.waitForSelector(expected, { timeout: 3000 }).catch(() => undefined);
+      if (came) return;
+      await this.command("View: Revert and Close Editor");
+      await this.page.waitForTimeout(500);
+    }
+    throw new Error(`${name} never opened as ${expected}`);
+  }
+  async squiggle(kind = "error") {
+    const found = this.page.locator(`.squiggly-${kind}`).first();
+    await found.waitFor({ timeout: PATIENCE });
+    return found;
+  }
+  /** The computed style of the first span whose text is `text`. */
+  async style(text) {
+    const pattern = new RegExp(`^\\s*${text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}\\s*$`);
+    const span = this.page.locator(".view-line span span").filter({ hasText: pattern }).first();
+    return span.evaluate((element) => {
+      const style = getComputedStyle(element);
+      return { color: style.color, weight: style.fontWeight };
+    });
+  }
+}
