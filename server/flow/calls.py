@@ -452,6 +452,10 @@ def call_method(run: Interpreter, method: Method, args: Args, e: ir.Call | None)
         return call_container(run, owner, name, args, e)
     if isinstance(owner, Super):
         return call_super(run, owner, name, args, e)
+    if isinstance(owner, Class):
+        from .custom import apply_function
+
+        return apply_function(run, owner, args, e)
     if isinstance(owner, Function) and name in ("__get__", "__call__"):
         return call(run, owner, args, e)
     if isinstance(owner, Unknown):

@@ -1,22 +1,86 @@
-"""`torch.autograd.Function`: whether `backward` of a class returns as many gradients as `forward` has inputs."""
+"""`torch.autograd.Function`: what applying one does, and whether `backward` returns as many gradients as it has inputs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from .. import ir, torchlib
-from ..facts import Class, Function, Value, Wrapped
+from ..facts import (
+    INT,
+    OFF,
+    UNKNOWN,
+    Class,
+    External,
+    Function,
+    Mode,
+    Object,
+    ParameterOf,
+    Sequence,
+    Tensor,
+    Value,
+    Wrapped,
+)
 from ..findings import Place
 from . import events
-from .interp import Interpreter
+from .calls import call
+from .interp import Args, Interpreter
+from .objects import find
+from .tensors import Inputs, as_tensor, recorded
 
 BASE = "torch.autograd.Function"
 # Methods of a tensor that give one tensor, whatever their arguments are, beyond those that the facts know.
 ONE = frozenset("clone to float double half contiguous type cuda cpu detach".split())
 
 
-def check_gradients(run: Interpreter, cls: Class) -> None:
-    """Record `Raised` for each `return` of a Function's `backward` that has the wrong number of values."""
+def apply_function(run: Interpreter, cls: Class, args: Args, e: ir.Call | None) -> Value:
+    """`Function.apply(...)`: one operation of the graph; what its `forward` computes is not recorded."""
+    if not args.spread and not args.keywords:
+        check_gradients(run, cls, len(args.positional))
+    place = run.place(e.at) if e is not None else cls.place
+    forward = find(cls, "forward", run)
+    found = Inputs()
+    for value in args.positional:
+        found.add(run, value)
+    if forward is None:
+        return UNKNOWN
+    function = forward[0].function if isinstance(forward[0], Wrapped) else forward[0]
+    given = [_plain(value) for value in args.positional]
+    if find(cls, "setup_context", run) is None:
+        given.insert(0, Object(External("torch.autograd.function.FunctionCtx"), place, label="ctx"))
+    mode = run.state.mode
+    run.state.mode = Mode(OFF)
+    result = call(run, function, Args(given, {}, args.spread), e)
+    run.state.mode = mode
+    return _recorded(run, cls, result, found, place)
+
+
+def _plain(value: Value) -> Value:
+    """A tensor as `forward` sees it: nothing that it does there is recorded."""
+    if isinstance(value, ParameterOf):
+        value = as_tensor(value)
+    if isinstance(value, Tensor):
+        return replace(value, node=None, leaf=None, cuts=(), certain=True)
+    return value
+
+
+def _recorded(run: Interpreter, cls: Class, result: Value, found: Inputs, place: Place) -> Value:
+    if isinstance(result, Sequence) and isinstance(result.cells.get("items"), tuple):
+        items = result.cells["items"]
+        return Sequence("tuple", {"items": tuple(_recorded(run, cls, item, found, place) for item in items)}, place)  # type: ignore[attr-defined]
+    if isinstance(result, Tensor):
+        if result.dtype == INT:
+            return result
+        return recorded(run, cls.name, found, place, result.rank, saves=None)
+    tensor = recorded(run, cls.name, found, place, saves=None)
+    return replace(tensor, certain=False)
+
+
+def check_gradients(run: Interpreter, cls: Class, inputs: int | None = None) -> None:
+    """Record `Raised` for each `return` of a Function's `backward` that has the wrong number of values.
+
+    `inputs` is how many arguments it was applied to, if that is known.
+    """
     forward, backward = (_function(run.force(cls.names, name)) for name in ("forward", "backward"))
     if forward is None or backward is None:
         return
@@ -25,6 +89,8 @@ def check_gradients(run: Interpreter, cls: Class) -> None:
     params = forward.code.params[first:]
     least = sum(1 for p in params if p.kind in ("pos", "arg") and p.default is None)
     most = None if any(p.kind in ("*", "**", "kw") for p in params) else len(params)
+    if inputs is not None and inputs >= least:
+        least = most = inputs
     code = backward.code
     if not isinstance(code, ir.Def) or code.is_generator:
         return

@@ -37,7 +37,7 @@ from ..facts import (
 )
 from ..torchlib import canonical, module
 from ..findings import Place
-from . import events
+from . import events, scopes
 from .interp import Frame, Interpreter
 
 MODULE = "torch.nn.Module"
@@ -64,6 +64,10 @@ def make_class(run: Interpreter, s: ir.Class) -> Value:
     finally:
         run.frames.pop()
     run.record(events.ClassMade(place, run.stack, cls))
+    if cls.is_a("torch.autograd.Function"):
+        from .custom import check_gradients
+
+        check_gradients(run, cls)
     cls.decorators = tuple(run.eval(d) for d in s.decorators)
     return cls
 
@@ -191,6 +195,8 @@ def read_class(run: Interpreter, cls: Class, name: str, e: ir.Attr) -> Value:
         if name in ("__name__", "__qualname__", "__module__", "__doc__"):
             return Text()
         base = next((b for b in cls.mro if isinstance(b, External) and b.name.startswith("torch.")), None)
+        if name == "apply" and base is not None and base.name == "torch.autograd.Function":
+            return Method(cls, name, run.place(e.at))
         if base is not None:
             return External(f"{base.name}.{name}")
         return UNKNOWN
@@ -206,7 +212,7 @@ def read_external(run: Interpreter, value: External, name: str, e: ir.Attr) -> V
 
 
 def read_module(run: Interpreter, value: ModuleValue, name: str, e: ir.Attr) -> Value:
-    return run.module_attribute(value.module, name, e.at)
+    return scopes.attribute(run, value.module, name, e.at)
 
 
 def read_union(run: Interpreter, value: Union, name: str, e: ir.Attr) -> Value:
@@ -327,7 +333,7 @@ def set_attribute(run: Interpreter, owner: Value, name: str, value: Value, targe
                 old = option.attrs.get(name, value)
                 run.state.set(option.attrs, name, join(old, value))
     elif isinstance(owner, ModuleValue):
-        run.state.set(run.module_scope(owner.module).names, name, value)
+        run.state.set(scopes.open_module(run, owner.module).names, name, value)
     elif isinstance(owner, Class):
         run.state.set(owner.names, name, value)
     elif isinstance(owner, Super):

@@ -19,6 +19,7 @@ _NOTES = {
     "leaf": "{how} makes a new leaf and leaves the graph behind",
     "op": "{how} has no gradient: the graph ends here",
     "zero": "the gradient of {how} is zero everywhere",
+    "grad": "{how} without `create_graph=True` gives constants",
     "checkpoint": "a reentrant checkpoint needs a direct tensor argument that requires grad",
 }
 

@@ -41,7 +41,7 @@ from ..findings import Place
 from . import events
 from .interp import Args, Interpreter, target_names
 from .python import iterate
-from .tensors import as_tensor, bump, graph_of, possible_leaves
+from .tensors import Inputs, as_tensor, bump, graph_of, possible_leaves
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,11 +326,15 @@ def autograd_call(run: Interpreter, name: str, args: Args, e: ir.Call) -> Value:
     create = _flag(run, args.get(4, "create_graph", None))
     inputs = args.get(1, "inputs", UNKNOWN) or UNKNOWN
     called_event(run, name, args, e, UNKNOWN)
+    where = run.place(e.at)
     if create is not False and isinstance(value, Tensor):
         node, sure = graph_of(value)
-        each = Tensor(node=Node("grad", run.place(e.at), (node,) if node else ()), certain=False, dtype=FLOAT)
+        each = Tensor(node=Node("grad", where, (node,) if node else ()), certain=False, dtype=FLOAT)
     else:
-        each = Tensor(dtype=FLOAT, tag="grad-without-graph", made=run.place(e.at))
+        found = Inputs()
+        found.add(run, inputs)
+        cut = Cut("torch.autograd.grad(...)", "grad", where, tuple(found.nodes), stack=run.stack)
+        each = Tensor(None, (cut,), create is False, dtype=FLOAT, tag="grad-without-graph", made=where)
     if isinstance(inputs, Sequence) and isinstance(inputs.cells.get("items"), tuple):
         return Sequence("tuple", {"items": tuple(each for _ in inputs.cells["items"])})  # type: ignore[attr-defined]
     if isinstance(inputs, (Tensor, ParameterOf)):
