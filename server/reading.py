@@ -408,13 +408,15 @@ class _Recovery:
         return [*holes, *[_with_parts(statement, parts) for statement in read]]
 
     def undecorated(self, bare: str, start: int, head: int) -> Any:
-        """The bare def or class at `head`, if it is only its decorators that are broken."""
+        """The bare statement at `head`, if it is only the decorators above it that are broken."""
         if start == head:
             return None
         try:
             read = _strict(bare[head - start :], head)
         except Exception:
             return None
+        if type(read[0]) not in (ir.Def, ir.Class):
+            return [self.hole(start, head), *read]
         return [read[0]._replace(decorators=self.decorators(start, head))]
 
     def line_end(self, clause: Any) -> int:

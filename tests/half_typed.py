@@ -55,9 +55,10 @@ def _instructions(node: object, nesting: str) -> Iterator[tuple[str, str]]:
             yield from _instructions(item, nesting)
         return
     kind = type(node).__name__
-    plain = [value for value in node if not isinstance(value, tuple)][1:]
+    fields = dict(zip(node._fields, node, strict=True))
+    plain = [v for name, v in fields.items() if name not in ("at", "name_at") and not isinstance(v, tuple)]
     yield nesting, f"{kind} {plain!r}"
-    for name, value in zip(node._fields, node, strict=True):
+    for name, value in fields.items():
         inner = f"{nesting}/{kind}.{name}" if name in ("body", "orelse", "handlers", "final", "cases") else nesting
         yield from _instructions(value, inner)
 

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from gradline import ir, reading, text, units
 
+pytestmark = [pytest.mark.filterwarnings("ignore:::<gradline>")]  # pytest takes away the filter of `reading`
+
 TESTED = Path(__file__).parent.parent / "server"
 PARTS = [
     "def f(x):\n", "class A(B):\n", "    return x\n", "if x:\n", "    else:\n", "else:\n", "x = model(", ")\n", "'''", '"""',
@@ -115,8 +117,8 @@ ABSURD = {
     "quotes": '"\n' * 20_000,
     "triple quotes": '"""\n' * 20_001,
     "backslashes": "x = a + \\\n" * 5000,
-    "generated": "def f(x):\n    y = x + 1\n    return y\n\n" * 12_500,
-    "generated, broken": "def f(x):\n" + "    y = x + 1\n" * 25_000 + "    loss.\n" + "    y = x + 1\n" * 25_000,
+    "generated": "def f(x):\n    y = x + 1\n    return y\n\n" * 2_500,
+    "generated, broken": "def f(x):\n" + "    y = x + 1\n" * 5_000 + "    loss.\n" + "    y = x + 1\n" * 5_000,
 }
 
 
