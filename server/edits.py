@@ -495,6 +495,9 @@ def _positions(
         node = waiting.pop()
         if (found := provider._computed.get(node)) is not None:
             spans[node] = (found.start + shift, found.start + found.length + shift)
+            if node.__class__.__name__ in ("Tuple", "GeneratorExp") and node.lpar:  # its parentheses are part of it
+                first, last = provider._computed[node.lpar[-1]], provider._computed[node.rpar[0]]
+                spans[node] = (first.start + shift, last.start + last.length + shift)
         for child in reversed(node.children):
             parents[child] = node
             waiting.append(child)

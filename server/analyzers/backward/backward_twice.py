@@ -51,10 +51,17 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     first: Any = tree.exactly(finding.trail[0].place if finding.trail else None, cst.Call)
     if first is not None and isinstance(first.func, cst.Attribute) and first.func.attr.value == "backward":
         return _from_the_sum(tree, first, second)
-    for edits in _states(tree, second):
+    lstm = any("LSTM" in step.note for step in finding.trail)
+    for names in _states(tree, second):
+        lines = (f"{name} = {_detached(name, lstm)}" for name in names)
+        edits = (tree.insert_after(tree.statement(second), *lines),)
         if context.cures(edits):
             return Fix("Let go of the graph of the last pass", Applicability.SAFE, edits)
     return None
+
+
+def _detached(name: str, pair: bool) -> str:
+    return f"tuple(state.detach() for state in {name})" if pair else f"{name}.detach()"
 
 
 def _from_the_sum(tree: Tree, first: Any, second: Any) -> Fix | None:
@@ -72,23 +79,22 @@ def _from_the_sum(tree: Tree, first: Any, second: Any) -> Fix | None:
     return Fix("Go backward once, from the sum", Applicability.SAFE, edits)
 
 
-def _states(tree: Tree, second: Any) -> list[tuple[Edit, ...]]:
+def _states(tree: Tree, second: Any) -> list[list[str]]:
     """What may be let go of: in the loop around the backward, the names that a call both takes and makes anew."""
     cst = tree.cst
     loop: Any = tree.enclosing(second, cst.For, cst.While)
-    if loop is None:
+    if loop is None or tree.parent(tree.statement(second)) is not loop.body:
         return []
     start, end = tree.span(loop)
-    found: list[tuple[Edit, ...]] = []
+    found: list[list[str]] = []
     for assign in tree.nodes(cst.Assign):
         if not start <= tree.span(assign)[0] < end or not isinstance(assign.value, cst.Call):
             continue
         made = {name.value for target in assign.targets for name in tree.names(target.target)}
         made |= {tree.code(target.target) for target in assign.targets if isinstance(target.target, cst.Attribute)}
-        taken = [one for arg in assign.value.args for one in _taken(tree, arg.value) if tree.code(one) in made]
-        edits = tuple(Edit(tree.path, tree.span(one)[1], tree.span(one)[1], ".detach()") for one in taken)
-        if edits:
-            found.append(edits)
+        taken = [tree.code(one) for arg in assign.value.args for one in _taken(tree, arg.value)]
+        if names := [name for name in dict.fromkeys(taken) if name in made]:
+            found.append(names)
     return found
 
 

@@ -26,10 +26,17 @@ def check(flow: Flow) -> Iterable[Finding]:
             continue
         if walked is None or walked.place != event.place or walked.opaque or not walked.reached:
             continue
-        if event.spread or len(event.args) > 5 or not _off(event, "allow_unused") or not _off(event, "materialize_grads"):
+        if (
+            event.spread
+            or len(event.args) > 5
+            or not _off(event, "allow_unused")
+            or not _off(event, "materialize_grads")
+        ):
             continue
         inputs = event.args[1] if len(event.args) > 1 else event.keywords.get("inputs")
-        unused = [leaf for leaf in _leaves(inputs) if leaf not in walked.reached and leaf.cells.get("requires_grad") is True]
+        unused = [
+            leaf for leaf in _leaves(inputs) if leaf not in walked.reached and leaf.cells.get("requires_grad") is True
+        ]
         if unused:
             names = ", ".join(dict.fromkeys(leaf.label or "a parameter" for leaf in unused[:4]))
             made = next((leaf.place for leaf in unused if leaf.place is not None), None)
@@ -68,10 +75,16 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     if tree is None:
         return None
     call: Any = tree.exactly(finding.place, tree.cst.Call)
-    if call is None or not call.args or any(a.keyword is not None and a.keyword.value == "allow_unused" for a in call.args):
+    if (
+        call is None
+        or not call.args
+        or any(a.keyword is not None and a.keyword.value == "allow_unused" for a in call.args)
+    ):
         return None
     end = tree.span(call.args[-1].value)[1]
-    return Fix("Give None for what is not used", Applicability.UNSAFE, (Edit(tree.path, end, end, ", allow_unused=True"),))
+    return Fix(
+        "Give None for what is not used", Applicability.UNSAFE, (Edit(tree.path, end, end, ", allow_unused=True"),)
+    )
 
 
 RULE = Rule(code="GL704", severity=Severity.ERROR, check=check)

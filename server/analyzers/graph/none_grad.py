@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ...edits import Applicability, Edit, Fix, FixContext, Tree
+from ...edits import Applicability, Fix, FixContext
 from ...findings import Finding, Severity
 from ...flow import events
 from ...rule import Rule
+from ..parameters._leaf import as_leaf
 
 if TYPE_CHECKING:
     from ...flow import Flow
@@ -47,28 +48,8 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         return None
     name = tree.code(read.value)
     bound = [assign for assign in tree.nodes(cst.Assign) if tree.code(assign.targets[0].target) == name]
-    found = [edits for assign in bound if (edits := _leaf(tree, assign.value)) is not None]
+    found = [edits for assign in bound if (edits := as_leaf(tree, assign.value)) is not None]
     return Fix("Make it a leaf", Applicability.SAFE, found[0]) if len(found) == 1 else None
-
-
-def _leaf(tree: Tree, made: Any) -> tuple[Edit, ...] | None:
-    """`a * f(b, requires_grad=True)` becomes `(a * f(b)).requires_grad_()`; None if it is a leaf already."""
-    cst = tree.cst
-    first, last = tree.span(made)
-    flags = [arg for arg in tree.nodes(cst.Arg) if arg.keyword is not None and arg.keyword.value == "requires_grad"]
-    flags = [arg for arg in flags if first <= tree.span(arg)[0] < last]
-    if len(flags) != 1 or tree.code(flags[0].value) != "True":
-        return None
-    call: Any = tree.parent(flags[0])
-    if call is made:
-        return None
-    index = next(i for i, arg in enumerate(call.args) if arg is flags[0])
-    start = tree.span(call.args[index - 1].value)[1] if index else tree.span(flags[0])[0]
-    end = tree.span(flags[0].value)[1]
-    loose = isinstance(made, (cst.BinaryOperation, cst.UnaryOperation)) and not made.lpar
-    head = (Edit(tree.path, first, first, "("),) if loose else ()
-    tail = Edit(tree.path, last, last, ").requires_grad_()" if loose else ".requires_grad_()")
-    return *head, Edit(tree.path, start, end, ""), tail
 
 
 RULE = Rule(code="GL107", severity=Severity.ERROR, check=check)

@@ -15,8 +15,37 @@ if TYPE_CHECKING:
 
 # These only change the shape, the device or the number of bits: what went in is what comes out.
 PLAIN = frozenset(
-    "squeeze unsqueeze view reshape flatten permute transpose t contiguous to cuda cpu float double half bfloat16 "
-    "view_as reshape_as expand expand_as unflatten movedim swapaxes type type_as [...] clone Flatten Identity".split()
+    [
+        "squeeze",
+        "unsqueeze",
+        "view",
+        "reshape",
+        "flatten",
+        "permute",
+        "transpose",
+        "t",
+        "contiguous",
+        "to",
+        "cuda",
+        "cpu",
+        "float",
+        "double",
+        "half",
+        "bfloat16",
+        "view_as",
+        "reshape_as",
+        "expand",
+        "expand_as",
+        "unflatten",
+        "movedim",
+        "swapaxes",
+        "type",
+        "type_as",
+        "[...]",
+        "clone",
+        "Flatten",
+        "Identity",
+    ]
 )
 DEPTH = 8
 
@@ -37,7 +66,11 @@ def uses(flow: Flow, functions: frozenset[str], classes: frozenset[str]) -> Iter
             values = event.args
             first = values[0] if values else event.keywords.get("input")
             second = values[1] if len(values) > 1 else event.keywords.get("target")
-        elif isinstance(event, events.Forward) and isinstance(event.module, Object) and library_class(event.module) in classes:
+        elif (
+            isinstance(event, events.Forward)
+            and isinstance(event.module, Object)
+            and library_class(event.module) in classes
+        ):
             first = event.args[0] if event.args else None
             second = event.args[1] if len(event.args) > 1 else None
         else:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from ...edits import Applicability, Edit, Fix, FixContext
 from ...facts import Const
 from ...findings import Finding, Severity
-from ...flow import events
 from ...rule import Rule
 
 if TYPE_CHECKING:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ...edits import Applicability, Fix, FixContext
 from ...facts import Mapping, Parameters, Range, Sequence
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
@@ -48,6 +49,23 @@ def _made(value: object) -> Iterable[Place | None]:
         yield from _made(parts_of(value))
     elif isinstance(value, Mapping):
         yield from _made(value.cells.get(("key", "params")))
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Keep them in a list.
+
+    Needs: the last step of the trail is the expression that makes the generator (`model.parameters()`,
+    `filter(..., model.parameters())`, a generator expression).
+    """
+    if not finding.trail:
+        return None
+    tree = context.tree(finding.trail[-1].place)
+    made: Any = tree and tree.exactly(finding.trail[-1].place, tree.cst.Call, tree.cst.GeneratorExp)
+    if tree is None or made is None:
+        return None
+    code = tree.code(made)
+    text = f"list{code}" if code.startswith("(") else f"list({code})"
+    return Fix("Keep them in a list", Applicability.SAFE, (tree.replace(made, text),))
 
 
 RULE = Rule(code="GL507", severity=Severity.ERROR, check=check)

@@ -28,7 +28,9 @@ def check(flow: Flow) -> Iterable[Finding]:
         return
     for flag in flow.of(events.GradFlag):  # somebody has thought of it
         target = flag.target
-        for leaf in target.leaves if isinstance(target, ParameterOf) else (target.leaf,) if isinstance(target, Tensor) else ():
+        for leaf in (
+            target.leaves if isinstance(target, ParameterOf) else (target.leaf,) if isinstance(target, Tensor) else ()
+        ):
             if leaf is not None:
                 frozen.pop(leaf, None)
     for made in flow.of(events.OptimizerMade):

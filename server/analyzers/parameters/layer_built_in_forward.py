@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ...edits import Applicability, Fix, FixContext, Tree
 from ...facts import Class, External, Leaf, Object, Tensor
 from ...findings import Finding, Place, Severity
 from ...flow import events
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 DROPOUTS = frozenset(
     f"torch.nn.{name}"
-    for name in "Dropout Dropout1d Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout RReLU".split()
+    for name in ["Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout", "RReLU"]
 )
 
 
@@ -28,7 +29,9 @@ def check(flow: Flow) -> Iterable[Finding]:
 
 
 def _layers(flow: Flow) -> Iterable[Finding]:
-    made = [e for e in flow.of(events.Made) if e.in_forward is not None and e.in_forward is not e.obj and is_module(e.obj)]
+    made = [
+        e for e in flow.of(events.Made) if e.in_forward is not None and e.in_forward is not e.obj and is_module(e.obj)
+    ]
     if not made:
         return
     modules, _ = registrations(flow)
@@ -90,6 +93,66 @@ def _parameters(flow: Flow) -> Iterable[Finding]:
             "", "", RULE.severity, event.place,
             "this Parameter is made in `forward`: it is new at every call, and no optimizer holds it",
         )  # fmt: skip
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Build it once, at the end of `__init__`.
+
+    Needs: the place is the call that makes it (`nn.Linear(self.width, 4)`, `nn.Parameter(...)`).
+    """
+    tree = context.class_tree(finding.place)
+    if tree is None:
+        return None
+    cst = tree.cst
+    made: Any = tree.exactly(finding.place, cst.Call)
+    owner: Any = made and tree.enclosing(made, cst.ClassDef)
+    if made is None or owner is None:
+        return None
+    init: Any = next(
+        (m for m in owner.body.body if isinstance(m, cst.FunctionDef) and m.name.value == "__init__"), None
+    )
+    if init is None or not isinstance(init.body, cst.IndentedBlock):
+        return None
+    local = {name.value for arg in made.args for name in tree.names(arg)}
+    targets = [target for target in tree.nodes(cst.AssignTarget) if _inside(tree, target, init)]
+    assigned = {tree.code(node) for target in targets for node in _own(tree, target)}
+    wanted = {tree.code(node) for arg in made.args for node in _own(tree, arg)}
+    forward: Any = tree.enclosing(made, cst.FunctionDef)
+    bound = {name.value for name in _bound(tree, forward)} - {"self"}
+    if local & bound or not wanted <= assigned:
+        return None
+    statement: Any = tree.parent(made)
+    target = tree.code(statement.targets[0].target) if isinstance(statement, cst.Assign) else ""
+    last = init.body.body[-1]
+    if target.startswith("self."):
+        edits = tree.delete(statement), tree.insert_after(last, tree.code(statement))
+    else:
+        kind = tree.code(made.func).rpartition(".")[2]
+        stem = "".join(
+            f"_{c.lower()}" if c.isupper() and n and not kind[n - 1].isupper() else c.lower()
+            for n, c in enumerate(kind)
+        )
+        name = next(name for name in (f"self.{stem}", f"self.{stem}_layer", f"self.own_{stem}") if name not in assigned)
+        edits = tree.replace(made, name), tree.insert_after(last, f"{name} = {tree.code(made)}")
+    return Fix("Build it once, in __init__", Applicability.SAFE, edits)
+
+
+def _inside(tree: Tree, node: Any, outer: Any) -> bool:
+    return tree.span(outer)[0] <= tree.span(node)[0] < tree.span(outer)[1]
+
+
+def _own(tree: Tree, node: Any) -> list[Any]:
+    """The attributes of self that are read in a node."""
+    found = tree.nodes(tree.cst.Attribute)
+    return [one for one in found if _inside(tree, one, node) and tree.code(one.value) == "self"]
+
+
+def _bound(tree: Tree, function: Any) -> list[Any]:
+    """The parameters and local names of a function."""
+    cst = tree.cst
+    params = [one.name for one in tree.nodes(cst.Param) if _inside(tree, one, function)]
+    targets = [one for one in tree.nodes(cst.AssignTarget, cst.For, cst.NamedExpr) if _inside(tree, one, function)]
+    return params + [name for one in targets for name in tree.names(one.target)]
 
 
 RULE = Rule(code="GL503", severity=Severity.WARNING, check=check)

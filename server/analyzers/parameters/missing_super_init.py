@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ... import ir
+from ...edits import Applicability, Fix, FixContext
 from ...facts import Class, Function, Object
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
@@ -24,7 +25,10 @@ def check(flow: Flow) -> Iterable[Finding]:
         if not isinstance(owner.cls, Class) or owner.cls.open:
             continue
         told.add(id(owner))
-        init = next((base.names["__init__"] for base in owner.cls.mro if isinstance(base, Class) and "__init__" in base.names), None)
+        init = next(
+            (base.names["__init__"] for base in owner.cls.mro if isinstance(base, Class) and "__init__" in base.names),
+            None,
+        )
         trail = ()
         if isinstance(init, Function) and isinstance(init.code, ir.Def):
             start, end = ir.unpack(init.code.name_at)
@@ -34,6 +38,27 @@ def check(flow: Flow) -> Iterable[Finding]:
             "", "", RULE.severity, event.place,
             f"`{event.message}` is assigned before `Module.__init__()` was called: this raises AttributeError", trail,
         )  # fmt: skip
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Call it first.
+
+    Needs: the place lies in the `__init__` (the target of the first assignment that fails).
+    """
+    tree = context.scope_tree(finding.place)
+    if tree is None:
+        return None
+    cst = tree.cst
+    init: Any = next((one for one in tree.nodes(cst.FunctionDef) if one.name.value == "__init__"), None)
+    if init is None or not isinstance(init.body, cst.IndentedBlock):
+        return None
+    first, *others = init.body.body
+    docstring = isinstance(first, cst.SimpleStatementLine) and isinstance(first.body[0], cst.Expr)
+    if docstring and isinstance(first.body[0].value, (cst.SimpleString, cst.ConcatenatedString)) and others:
+        edit = tree.insert_before(others[0], "super().__init__()")
+    else:
+        edit = tree.insert_before(first, "super().__init__()")
+    return Fix("Call super().__init__() first", Applicability.SAFE, (edit,))
 
 
 RULE = Rule(code="GL504", severity=Severity.ERROR, check=check)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ...edits import Applicability, Fix, FixContext
 from ...facts import Const, Object
 from ...findings import Finding, Severity
 from ...flow import events
@@ -27,13 +28,31 @@ def check(flow: Flow) -> Iterable[Finding]:
             continue
         value = event.value.value if isinstance(event.value, Const) else None
         leaves, exact = leaves_of(flow.run, owner)
-        if exact and (not leaves or (value is True and all(leaf.cells.get("requires_grad") is True for leaf in leaves))):
+        if exact and (
+            not leaves or (value is True and all(leaf.cells.get("requires_grad") is True for leaf in leaves))
+        ):
             continue  # nothing there to be frozen, or already as it is wanted
         yield Finding(
             "", "", RULE.severity, event.place,
             "`requires_grad` of a module is a plain attribute: its parameters stay as they were; "
             "`requires_grad_(...)` was meant",
         )  # fmt: skip
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Tell its parameters.
+
+    Needs: the place is the attribute that is assigned (`model.head.requires_grad`).
+    """
+    tree = context.tree(finding.place)
+    target: Any = tree and tree.exactly(finding.place, tree.cst.Attribute)
+    if tree is None or target is None:
+        return None
+    assign: Any = tree.enclosing(target, tree.cst.Assign)
+    if assign is None or len(assign.targets) != 1:
+        return None
+    text = f"{tree.code(target.value)}.requires_grad_({tree.code(assign.value)})"
+    return Fix("Tell its parameters", Applicability.SAFE, (tree.replace(assign, text),))
 
 
 RULE = Rule(code="GL506", severity=Severity.WARNING, check=check)

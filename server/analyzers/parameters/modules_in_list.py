@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ... import ir
+from ...edits import Applicability, Fix, FixContext
 from ...facts import Class, Function, Leaf, Mapping, Object, Sequence, Tensor
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
@@ -44,7 +45,7 @@ def check(flow: Flow) -> Iterable[Finding]:
             if isinstance(member, Object) and (id(member) in modules or member.cells.get("escaped")):
                 continue
             for leaf in leaves_in(flow, member):
-                known = leaf in parameters and isinstance(member, Tensor) or leaf in optimized
+                known = (leaf in parameters and isinstance(member, Tensor)) or leaf in optimized
                 if not known and leaf.cells.get("requires_grad") is True and not leaf.cells.get("escaped"):
                     lost.append(leaf)
         if not lost:
@@ -103,7 +104,9 @@ def _used(owner: Object, name: str) -> bool:
     """Whether `forward` of the class reads the attribute."""
     cls = owner.cls
     assert isinstance(cls, Class)
-    forward = next((base.names["forward"] for base in cls.mro if isinstance(base, Class) and "forward" in base.names), None)
+    forward = next(
+        (base.names["forward"] for base in cls.mro if isinstance(base, Class) and "forward" in base.names), None
+    )
     body = forward.code.body if isinstance(forward, Function) and isinstance(forward.code, ir.Def) else ()
     return _mentions(body, name)
 
@@ -112,6 +115,37 @@ def _mentions(node: object, name: str) -> bool:
     if isinstance(node, ir.Attr) and node.name == name:
         return True
     return isinstance(node, tuple) and any(_mentions(part, name) for part in node)
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Make the container one of torch's.
+
+    Needs: the place is the list or dict that is assigned to the attribute; the text of it, or of the last step of the
+    trail (what is put in: `nn.Linear(...)`), shows whether modules or parameters lie in it.
+    """
+    tree = context.class_tree(finding.place)
+    if tree is None:
+        return None
+    cst = tree.cst
+    node: Any = tree.exactly(finding.place, cst.List, cst.ListComp, cst.Dict, cst.DictComp, cst.Tuple)
+    owner: Any = node and tree.enclosing(node, cst.ClassDef)
+    if node is None or owner is None:
+        return None
+    bases = [tree.code(base.value) for base in owner.bases]
+    module = next((base.removesuffix("Module") for base in bases if base.endswith(".Module")), None)
+    if module is None:
+        return None
+    inside = tree.code(node) + "".join(context.text(step.place) for step in finding.trail)
+    kind = "Parameter" if "Parameter(" in inside else "Module"
+    empty = isinstance(node, (cst.List, cst.Dict, cst.Tuple)) and not node.elements
+    if isinstance(node, (cst.Dict, cst.DictComp)):
+        container = f"{module}{kind}Dict"
+        keys = [element.key for element in node.elements] if isinstance(node, cst.Dict) else [node.key]
+        safe = bool(keys) and all(isinstance(key, (cst.SimpleString, cst.FormattedString)) for key in keys)
+    else:
+        container, safe = f"{module}{kind}List", not isinstance(node, cst.Tuple)
+    edit = tree.replace(node, f"{container}()" if empty else f"{container}({tree.code(node)})")
+    return Fix(f"Use {container}", Applicability.SAFE if safe else Applicability.UNSAFE, (edit,))
 
 
 RULE = Rule(code="GL501", severity=Severity.WARNING, check=check)

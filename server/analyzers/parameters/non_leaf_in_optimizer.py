@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from ...edits import Applicability, Fix, FixContext
 from ...facts import Mapping, Sequence, Tensor
 from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...flow.training import parts_of
 from ...rule import Rule
+from ._leaf import as_leaf
 
 if TYPE_CHECKING:
     from ...flow import Flow
@@ -25,7 +27,9 @@ def check(flow: Flow) -> Iterable[Finding]:
                 continue
             where = event.argument_place or event.place
             made = tensor.node.place
-            trail = (Step(made, f"{tensor.node.op.strip('.')} makes it, and it is no leaf"),) if made is not None else ()
+            trail = (
+                (Step(made, f"{tensor.node.op.strip('.')} makes it, and it is no leaf"),) if made is not None else ()
+            )
             yield Finding(
                 "", "", Severity.WARNING if moved else RULE.severity, where,
                 "the optimizer gets the result of an operation, not a leaf: this raises \"can't optimize a non-leaf Tensor\""
@@ -46,6 +50,21 @@ def _tensors(value: object, depth: int = 4) -> Iterator[Tensor]:
         yield from _tensors(parts_of(value), depth - 1)
     elif isinstance(value, Mapping) and depth:
         yield from _tensors(value.cells.get(("key", "params")), depth - 1)
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Make the tensor a leaf: first compute it, then ask for its gradient.
+
+    Needs: the last step of the trail is the expression that makes it (`0.01 * torch.randn(4, requires_grad=True)`).
+    """
+    if not finding.trail:
+        return None
+    tree = context.scope_tree(finding.trail[-1].place)
+    made = tree and tree.exactly(finding.trail[-1].place, tree.cst.BaseExpression)
+    if tree is None or made is None:
+        return None
+    edits = as_leaf(tree, made)
+    return None if edits is None else Fix("Make it a leaf", Applicability.SAFE, edits)
 
 
 RULE = Rule(code="GL510", severity=Severity.ERROR, check=check)

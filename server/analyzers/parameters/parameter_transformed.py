@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ...edits import Applicability, Fix, FixContext, Tree
 from ...facts import Object, Tensor
 from ...findings import Finding, Severity
 from ...flow import events
@@ -47,6 +48,43 @@ def check(flow: Flow) -> Iterable[Finding]:
             "", "", RULE.severity, event.value_place,
             f"`{event.name}` is computed from a Parameter and {said}: it is not registered, and no optimizer trains it",
         )  # fmt: skip
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Compute first, make the Parameter of the result.
+
+    Needs: the place is the whole expression (`nn.Parameter(torch.randn(4)) * 0.01`, `nn.Parameter(x).to(device)`).
+    """
+    tree = context.tree(finding.place)
+    if tree is None:
+        return None
+    cst = tree.cst
+    whole = tree.exactly(finding.place, cst.BaseExpression)
+    if whole is None:
+        return None
+    found = [call for call in tree.nodes(cst.Call) if _is_parameter(tree, call) and _within(tree, call, whole)]
+    if len(found) != 1 or len(found[0].args) != 1:
+        return None
+    (call,) = found
+    start, end = tree.span(whole)
+    first, last = tree.outer_span(call)
+    inner: Any = call.args[0].value
+    code = tree.code(inner)
+    loose = (cst.BinaryOperation, cst.UnaryOperation, cst.IfExp, cst.Comparison)
+    if isinstance(inner, loose) and not inner.lpar:
+        code = f"({code})"
+    text = f"{tree.code(call.func)}({tree.text(start, first)}{code}{tree.text(last, end)})"
+    return Fix("Make the Parameter of the result", Applicability.SAFE, (tree.replace(whole, text),))
+
+
+def _is_parameter(tree: Tree, call: Any) -> bool:
+    return tree.code(call.func).rpartition(".")[2] == "Parameter"
+
+
+def _within(tree: Tree, inner: Any, outer: Any) -> bool:
+    first, last = tree.span(inner)
+    start, end = tree.span(outer)
+    return start <= first and last <= end and inner is not outer
 
 
 RULE = Rule(code="GL502", severity=Severity.WARNING, check=check)

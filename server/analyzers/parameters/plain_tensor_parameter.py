@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ...edits import Applicability, Fix, FixContext, Tree
 from ...facts import Leaf, Object, Tensor
 from ...findings import Finding, Severity
 from ...flow import events
@@ -51,6 +52,34 @@ def _beside(flow: Flow, owner: Object) -> list[Leaf]:
         if obj is not owner and is_module(obj) and owner in obj.attrs.values():
             leaves += leaves_in(flow, obj)
     return leaves
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Make it a Parameter.
+
+    Needs: the place is the call that makes the tensor (`torch.ones(4, requires_grad=True)`).
+    """
+    tree = context.class_tree(finding.place)
+    if tree is None:
+        return None
+    cst = tree.cst
+    made: Any = tree.exactly(finding.place, cst.Call)
+    owner: Any = made and tree.enclosing(made, cst.ClassDef)
+    bases = [tree.code(base.value) for base in owner.bases] if owner is not None else []
+    module = next((base.removesuffix("Module") for base in bases if base.endswith(".Module")), None)
+    if module is None:
+        return None
+    if isinstance(made.func, cst.Attribute) and made.func.attr.value == "requires_grad_" and not made.args:
+        text = tree.code(made.func.value)
+    else:
+        kept = [arg for arg in made.args if arg.keyword is None or arg.keyword.value != "requires_grad"]
+        text = f"{tree.code(made.func)}({', '.join(_code(tree, arg) for arg in kept)})"
+    return Fix("Make it a Parameter", Applicability.SAFE, (tree.replace(made, f"{module}Parameter({text})"),))
+
+
+def _code(tree: Tree, arg: Any) -> str:
+    value = f"{arg.star}{tree.code(arg.value)}"
+    return f"{arg.keyword.value}={value}" if arg.keyword else value
 
 
 RULE = Rule(code="GL509", severity=Severity.WARNING, check=check)

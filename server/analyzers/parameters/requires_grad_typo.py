@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ...edits import Applicability, Fix, FixContext
 from ...facts import Object, ParameterOf, Tensor
 from ...findings import Finding, Severity
 from ...flow import events
@@ -34,6 +35,20 @@ def check(flow: Flow) -> Iterable[Finding]:
             "", "", RULE.severity, event.place,
             f"`{name}` is a new attribute that torch does not know: `{meant}` was meant, and nothing changes",
         )  # fmt: skip
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Spell it right.
+
+    Needs: the place is the attribute that is assigned (`param.require_grad`).
+    """
+    tree = context.tree(finding.place)
+    target: Any = tree and tree.exactly(finding.place, tree.cst.Attribute)
+    if tree is None or target is None:
+        return None
+    if "requires_grad_(" in finding.message:
+        return None  # of a module: another rule's fix comes after the right spelling
+    return Fix("Spell it requires_grad", Applicability.SAFE, (tree.replace(target.attr, "requires_grad"),))
 
 
 RULE = Rule(code="GL505", severity=Severity.WARNING, check=check)

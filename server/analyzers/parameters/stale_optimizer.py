@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ...edits import Applicability, Fix, FixContext
 from ...facts import Leaf, Object, ParameterOf, Tensor, Value
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
@@ -56,7 +57,9 @@ def _changed(flow: Flow, event: events.Event) -> Iterable[tuple[Leaf, str]]:
     """The leaves that this event puts into a module, or unfreezes."""
     if isinstance(event, events.Attribute) and isinstance(event.owner, Object) and is_module(event.owner):
         if event.in_forward is None:
-            yield from ((leaf, "new") for leaf in _leaves(flow, event.value) if event.value is event.owner.attrs.get(event.name))
+            yield from (
+                (leaf, "new") for leaf in _leaves(flow, event.value) if event.value is event.owner.attrs.get(event.name)
+            )
     elif isinstance(event, events.Registered):
         yield from ((leaf, "new") for leaf in _leaves(flow, event.value))
     elif isinstance(event, events.GradFlag) and event.value is not False:
@@ -119,6 +122,29 @@ def _owners(made: events.OptimizerMade) -> list[Value]:
         elif isinstance(value, Mapping):
             todo.append(value.cells.get(("key", "params")))
     return found
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Make the optimizer after the replacement.
+
+    Needs: the place is the target that is assigned (`model.fc`); the last step of the trail is the call that makes the
+    optimizer.
+    """
+    tree = context.scope_tree(finding.place)
+    if tree is None or not finding.trail:
+        return None
+    cst = tree.cst
+    target = tree.exactly(finding.place, cst.BaseExpression)
+    made: Any = tree.exactly(finding.trail[-1].place, cst.Call)
+    assign: Any = made and tree.parent(made)
+    if target is None or not isinstance(assign, cst.Assign) or not tree.together(assign, target):
+        return None
+    optimizer = tree.code(assign.targets[0].target)
+    between = tree.text(tree.span(assign)[1], tree.span(target)[0])
+    if optimizer in between or not tree.block(tree.statement(assign)):
+        return None
+    edits = tree.move_after(assign, tree.statement(target))
+    return Fix("Make the optimizer afterwards", Applicability.SAFE, edits)
 
 
 RULE = Rule(code="GL508", severity=Severity.WARNING, check=check)

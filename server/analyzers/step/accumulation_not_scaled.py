@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ...edits import Applicability, Fix, FixContext
 from ...facts import Const
 from ...findings import Finding, Severity, Step
 from ...flow import events
@@ -55,6 +56,25 @@ def _is_share(value: object, every: object) -> bool:
     if not isinstance(value, (int, float)) or not isinstance(number, (int, float)):
         return True
     return value == number or abs(value * number - 1) < 1e-6
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Divide the loss by the number of batches.
+
+    Needs: the place is the receiver of `backward`; the last step of the trail is the `%` that counts the batches
+    (`step % every`).
+    """
+    tree = context.scope_tree(finding.place)
+    if tree is None or not finding.trail:
+        return None
+    cst = tree.cst
+    loss: Any = tree.exactly(finding.place, cst.BaseExpression)
+    modulo: Any = tree.exactly(finding.trail[-1].place, cst.BinaryOperation)
+    if loss is None or modulo is None or loss.lpar:
+        return None
+    count = tree.code(modulo.right)
+    edit = tree.replace(loss, f"({tree.code(loss)} / {count})")
+    return Fix(f"Divide the loss by {count}", Applicability.UNSAFE, (edit,))
 
 
 RULE = Rule(code="GL406", severity=Severity.WARNING, check=check)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ...edits import Applicability, Fix, FixContext
 from ...facts import Const, External, Value
 from ...findings import Finding, Severity, Step
 from ...flow import events
@@ -43,6 +44,25 @@ def _measures(limit: Value) -> bool:
     if isinstance(limit, Const):
         return isinstance(limit.value, float) and math.isinf(limit.value)
     return isinstance(limit, External) and limit.name.endswith("inf")
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Clip before the step.
+
+    Needs: the place is the whole call that clips; the last step of the trail is the whole call that steps.
+    """
+    tree = context.scope_tree(finding.place)
+    if tree is None or not finding.trail:
+        return None
+    cst = tree.cst
+    clip = tree.exactly(finding.place, cst.Call)
+    step = tree.exactly(finding.trail[-1].place, cst.Call)
+    if clip is None or step is None or not tree.together(clip, step) or not tree.block(tree.statement(clip)):
+        return None
+    small: Any = tree.parent(clip)
+    if not isinstance(small, (cst.Expr, cst.Assign)):
+        return None
+    return Fix("Clip before the step", Applicability.SAFE, tree.move_before(small, tree.statement(step)))
 
 
 RULE = Rule(code="GL404", severity=Severity.WARNING, check=check)

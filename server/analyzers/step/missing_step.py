@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ...edits import Applicability, Fix, FixContext
 from ...facts import Class, Leaf, Object, Writes
-from ...findings import Finding, Severity, Step
+from ...findings import Finding, Place, Severity, Step
 from ...flow import events
 from ...flow.training import optimizer_leaves
 from ...rule import Rule
@@ -48,6 +49,39 @@ def _written(leaf: Leaf) -> bool:
     """Whether the program changes the leaf's values by hand."""
     writes = leaf.storage.cells.get("writes")
     return isinstance(writes, Writes) and bool(writes.places or not writes.exact)
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Step after the backward.
+
+    Needs: the place is the receiver of `backward`; the last step of the trail is the call that makes the optimizer
+    (`torch.optim.SGD(...)`), bound to a name or an attribute of self there.
+    """
+    tree = context.scope_tree(finding.place)
+    if tree is None or not finding.trail:
+        return None
+    name = _name(context, finding.trail[-1].place, finding.place)
+    receiver = tree.exactly(finding.place, tree.cst.BaseExpression)
+    if name is None or receiver is None or not tree.block(tree.statement(receiver)):
+        return None
+    edit = tree.insert_after(tree.statement(receiver), f"{name}.step()")
+    return Fix(f"Step {name}", Applicability.SAFE, (edit,))
+
+
+def _name(context: FixContext, made: Place, at: Place) -> str | None:
+    """What the optimizer is called at `at`; None where it cannot be reached by its name."""
+    tree = context.scope_tree(made)
+    if tree is None:
+        return None
+    cst = tree.cst
+    call = tree.exactly(made, cst.Call)
+    assign = call and tree.parent(call)
+    if not isinstance(assign, cst.Assign) or len(assign.targets) != 1:
+        return None
+    name = tree.code(assign.targets[0].target)
+    scope = context.scope(made)
+    visible = scope in (context.scope(at), context.file(at.path)) if "." not in name else name.startswith("self.")
+    return name if visible else None
 
 
 RULE = Rule(code="GL403", severity=Severity.ERROR, check=check)

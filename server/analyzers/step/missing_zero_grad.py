@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ...edits import Applicability, Fix, FixContext
 from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...rule import Rule
@@ -27,6 +28,31 @@ def check(flow: Flow) -> Iterable[Finding]:
             "this step also applies the gradients of earlier steps: nothing clears them in between",
             (Step(stale[0][1], "backward adds to the gradients that the step before has already applied"),),
         )  # fmt: skip
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Clear the gradients before the backward; after the step where that stands elsewhere.
+
+    Needs: the place is the whole call that steps (`optimizer.step()`, `scaler.step(optimizer)`); the last step of the
+    trail is the whole call of `backward`.
+    """
+    tree = context.scope_tree(finding.place)
+    if tree is None:
+        return None
+    cst = tree.cst
+    step = tree.exactly(finding.place, cst.Call)
+    if step is None or not isinstance(step.func, cst.Attribute):
+        return None
+    optimizer = tree.code(step.args[0].value if step.args else step.func.value)
+    line = f"{optimizer}.zero_grad()"
+    backward = tree.exactly(finding.trail[-1].place if finding.trail else None, cst.Call)
+    if backward is not None and tree.together(backward, step):
+        edit = tree.insert_before(tree.statement(backward), line)
+    elif tree.block(tree.statement(step)):
+        edit = tree.insert_after(tree.statement(step), line)
+    else:
+        return None
+    return Fix(f"Clear the gradients of {optimizer}", Applicability.SAFE, (edit,))
 
 
 RULE = Rule(code="GL401", severity=Severity.WARNING, check=check)

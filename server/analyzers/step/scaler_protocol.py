@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ...edits import Applicability, Fix, FixContext
 from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...rule import Rule
@@ -30,7 +31,9 @@ def _call(flow: Flow, event: events.Scaling) -> Iterable[Finding]:
     if event.scaler.cells.get("escaped") or event.optimizer is None:
         return
     if event.name in ("step", "unscale_") and event.phase == "stepped" and event.before is not None:
-        message = "`scaler.update()` is missing: the scaler has already stepped this optimizer, and a second time raises"
+        message = (
+            "`scaler.update()` is missing: the scaler has already stepped this optimizer, and a second time raises"
+        )
         trail = (Step(event.before, "it stepped here"),) if event.before != event.place else ()
         yield Finding("", "", Severity.ERROR, event.place, message, trail)
     elif event.name == "unscale_" and event.phase == "unscaled" and event.before is not None:
@@ -38,9 +41,10 @@ def _call(flow: Flow, event: events.Scaling) -> Iterable[Finding]:
         trail = (Step(event.before, "the gradients are unscaled here already"),) if event.before != event.place else ()
         yield Finding("", "", Severity.ERROR, event.place, message, trail)
     elif event.name == "step" and event.unscaled and event.phase == "ready" and known(flow, event.optimizer):
-        if not any(e.name == "scale" and e.scaler is event.scaler for e in flow.of(events.Scaling)):
-            message = "the loss was not scaled by this scaler: write `scaler.scale(loss).backward()`"
-            yield Finding("", "", Severity.ERROR, event.place, message)
+        if any(e.name == "scale" and e.scaler is event.scaler for e in flow.of(events.Scaling)):
+            return
+        message = "the loss was not scaled by this scaler: write `scaler.scale(loss).backward()`"
+        yield Finding("", "", Severity.ERROR, event.place, message)
 
 
 def _clip(flow: Flow, clip: events.Clip) -> Iterable[Finding]:
@@ -69,6 +73,55 @@ def _step(flow: Flow, step: events.Step) -> Iterable[Finding]:
                 "steps a second time with the same gradients: `scaler.step(optimizer)` has stepped already",
                 (Step(first.place, "this takes the step, unless a gradient is infinite"),),
             )  # fmt: skip
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Put in what is missing, or take out what is too much.
+
+    Needs, by what is wrong:
+      no update               place `scaler.step(optimizer)` or `scaler.unscale_(optimizer)`; trail ends at the
+                              `scaler.step(optimizer)` before it, if that is another
+      unscaled twice          place `scaler.unscale_(optimizer)`; trail ends at the one before it
+      clipped while scaled    place the call that clips; trail ends at `scaler.step(optimizer)`
+      stepped twice           place `optimizer.step()`; trail ends at `scaler.step(optimizer)`
+      stepped around it       place `optimizer.step()`; trail ends at `scaler.scale(loss).backward()`
+    """
+    tree = context.scope_tree(finding.place)
+    if tree is None:
+        return None
+    cst = tree.cst
+    call: Any = tree.exactly(finding.place, cst.Call)
+    if call is None or not isinstance(tree.parent(call), cst.Expr) or not tree.block(tree.statement(call)):
+        return None
+    statement = tree.statement(call)
+    other: Any = tree.exactly(finding.trail[-1].place, cst.Call) if finding.trail else call
+    if other is None or not isinstance(other.func, cst.Attribute):
+        return None
+    if other.func.attr.value == "backward" and isinstance(other.func.value, cst.Call):
+        other = other.func.value  # scaler.scale(loss) of scaler.scale(loss).backward()
+        if not isinstance(other.func, cst.Attribute):
+            return None
+    scaler = tree.code(other.func.value)
+    done = other.func.attr.value
+    if isinstance(call.func, cst.Attribute) and tree.code(call.func.value) == scaler:
+        if done == "unscale_" and other is not call:
+            return Fix("Unscale them once", Applicability.SAFE, (tree.delete(tree.parent(call)),))
+        if done != "step" or not tree.block(tree.statement(other)):
+            return None
+        edits = (tree.insert_after(tree.statement(other), f"{scaler}.update()"),)
+        return Fix(f"Update {scaler} after the step", Applicability.SAFE, edits)
+    stepped = isinstance(call.func, cst.Attribute) and call.func.attr.value == "step" and not call.args
+    if stepped and done == "step":
+        return Fix(f"Leave the step to {scaler}", Applicability.SAFE, (tree.delete(tree.parent(call)),))
+    if stepped:
+        edits = (tree.replace(call, f"{scaler}.step({tree.code(call.func.value)})"),)
+        if f"{scaler}.update(" not in context.scope(finding.place).text:
+            edits += (tree.insert_after(statement, f"{scaler}.update()"),)
+        return Fix(f"Step through {scaler}", Applicability.SAFE, edits)
+    if done != "step" or not other.args:
+        return None
+    edits = (tree.insert_before(statement, f"{scaler}.unscale_({tree.code(other.args[0].value)})"),)
+    return Fix("Unscale the gradients before clipping", Applicability.SAFE, edits)
 
 
 RULE = Rule(code="GL405", severity=Severity.WARNING, check=check)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ...edits import Applicability, Fix, FixContext
 from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...rule import Rule
@@ -44,6 +45,24 @@ def check(flow: Flow) -> Iterable[Finding]:
                 "this clears an optimizer that is cleared elsewhere already, and the one that steps next is never cleared",
                 (Step(event.place, "this step applies gradients of earlier steps again"),),
             )  # fmt: skip
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Clear the other one.
+
+    Needs: the place is the whole call that clears the wrong one (`optimizer_g.zero_grad()`); the last step of the
+    trail is the whole call that steps the one that is never cleared (`optimizer_d.step()`).
+    """
+    tree = context.scope_tree(finding.place)
+    if tree is None or not finding.trail:
+        return None
+    cst = tree.cst
+    zero: Any = tree.exactly(finding.place, cst.Call)
+    step: Any = tree.exactly(finding.trail[-1].place, cst.Call)
+    if zero is None or step is None or not isinstance(step.func, cst.Attribute):
+        return None
+    name = tree.code(step.args[0].value if step.args else step.func.value)
+    return Fix(f"Clear {name}", Applicability.SAFE, (tree.replace(zero.func.value, name),))
 
 
 RULE = Rule(code="GL410", severity=Severity.WARNING, check=check)

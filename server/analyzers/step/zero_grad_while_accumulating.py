@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ...edits import Applicability, Fix, FixContext
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
 from ...rule import Rule
@@ -64,6 +65,25 @@ def _every_so_often(flow: Flow, step: events.Step) -> tuple[Place, Place] | None
                     return (zero.place, event.place) if unguarded else None
             return None
     return None
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Clear them when the step has applied them.
+
+    Needs: the place is the whole call of `zero_grad`; the first step of the trail is the whole call that steps.
+    """
+    tree = context.scope_tree(finding.place)
+    if tree is None or not finding.trail:
+        return None
+    cst = tree.cst
+    zero: Any = tree.exactly(finding.place, cst.Call)
+    step: Any = tree.exactly(finding.trail[0].place, cst.Call)
+    if zero is None or step is None or not isinstance(tree.parent(zero), cst.Expr):
+        return None
+    if not tree.block(tree.statement(zero)) or not tree.block(tree.statement(step)):
+        return None
+    edits = tree.move_after(tree.parent(zero), tree.statement(step))
+    return Fix("Clear the gradients after the step", Applicability.SAFE, edits)
 
 
 RULE = Rule(code="GL413", severity=Severity.WARNING, check=check)
