@@ -18,7 +18,7 @@ Unknown is silence: a join of two things that differ in a way that matters is `U
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from .findings import Place
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 SCALAR, MANY, ANY_RANK = "scalar", "many", "?"  # one element / more than one for some input / not known
 FLOAT, INT, ANY_DTYPE = "float", "int", "?"  # a dtype that can carry gradients / one that can not / not known
+AGREEMENT, LOSS = "agreement", "loss"  # what a number measures: how often two things are equal; a loss of torch
 ON, OFF, INFERENCE, MAYBE = "on", "off", "inference", "maybe"  # grad mode
 
 # A bound on alternatives: a value that may be more than four things is not known in any useful sense.
@@ -115,6 +116,7 @@ class Number(Value):
     cut: Cut | None = None
     source: Place | None = None  # the call that made it (`.item()`), whether or not a graph was lost
     how: str = ""
+    measure: str = ""  # AGREEMENT or LOSS: a number that should rise, or fall, as training goes on
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +189,7 @@ class Tensor(Value):
     mode: Place | None = None  # what set that mode
     tag: str = ""  # what it is the output of, where a rule asks ("softmax", "sigmoid", "scaled", ...)
     made: Place | None = None  # where it was made
+    measure: str = ""  # as for a Number
     storage: Storage | None = None
     shape: tuple[object, ...] | None = None  # sizes where known: ints, or names of unknown sizes
 
@@ -398,6 +401,14 @@ class ParameterOf(Value):
 
 
 @dataclass(frozen=True, eq=False)
+class StateOf:
+    """What a `state_dict()` is of: its tensors are the module's own, not copies. Each call makes another one."""
+
+    module: Object
+    place: Place
+
+
+@dataclass(frozen=True, eq=False)
 class GradOf(Value):
     """`.grad` of a leaf (or of a tensor that is none)."""
 
@@ -569,7 +580,11 @@ def join_numbers(a: Value, b: Value) -> Value:
         return Union((a, b))
     numbers = [v for v in (a, b) if isinstance(v, Number)]
     known = next((v for v in numbers if v.cut is not None), next((v for v in numbers if v.source is not None), None))
-    return known or Number()
+    measures = {v.measure for v in numbers}
+    measure = measures.pop() if len(measures) == 1 else ""
+    if known is None:
+        return Number(measure=measure)
+    return known if known.measure == measure else replace(known, measure=measure)
 
 
 def join_tensors(a: Tensor, b: Tensor) -> Tensor:
@@ -592,6 +607,7 @@ def join_tensors(a: Tensor, b: Tensor) -> Tensor:
         opaque=a.opaque and b.opaque,
         inference=a.inference and b.inference,
         tag=a.tag if a.tag == b.tag else "",
+        measure=a.measure if a.measure == b.measure else "",
         made=a.made,
         storage=a.storage if a.storage is b.storage else None,
         shape=a.shape if a.shape == b.shape else None,

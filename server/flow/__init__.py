@@ -9,6 +9,7 @@ at the top level reaches (its arguments are then unknown).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -16,8 +17,8 @@ from typing import TypeVar
 from ..facts import Class, Function, Object
 from ..project import Module, Project
 from ..units import Unit
-from . import events
-from .interp import Args, Interpreter, OutOfSteps, Watch
+from . import events, scopes
+from .interp import ALONE_DEPTH_LIMIT, ALONE_STEP_LIMIT, Args, Interpreter, OutOfSteps, Watch
 from .standalone import call_alone
 
 E = TypeVar("E", bound=events.Event)
@@ -54,8 +55,10 @@ def interpret(project: Project, module: Module, wanted: Callable[[str], bool], w
     """Run a module's top level as a script, then each of its functions that was not reached and whose text is `wanted`."""
     run = Interpreter(project)
     run.watch = watch
-    _guarded(run, lambda: run.run_module(module, main=True))
-    flows = [_flow(run, module, True)]
+    flows = []
+    if watch is not None or any(_acts(unit, wanted) for unit in module.units):
+        _guarded(run, lambda: scopes.run_module(run, module, main=True))
+        flows.append(_flow(run, module, True))
     left = [
         (unit, owner)
         for unit, owner in functions(module)
@@ -63,11 +66,11 @@ def interpret(project: Project, module: Module, wanted: Callable[[str], bool], w
     ]
     if not left:
         return flows
-    # Seen as an import: what stands under `if __name__ == "__main__"` did not run.
+    # Names are found as they are asked for: what stands under `if __name__ == "__main__"` does not run.
     alone = Interpreter(project)
     alone.watch = watch
-    _guarded(alone, lambda: alone.run_module(module))
-    scope = alone.scopes[module.path]
+    alone.alone, alone.step_limit, alone.depth_limit = True, ALONE_STEP_LIMIT, ALONE_DEPTH_LIMIT
+    scope = scopes.open_module(alone, module)
     for unit, owner in left:
         if any(p == module.path and unit.start <= s < unit.end for p, s in alone.executed):
             continue
@@ -76,6 +79,22 @@ def interpret(project: Project, module: Module, wanted: Callable[[str], bool], w
         _guarded(alone, lambda unit=unit, owner=owner: call_alone(alone, module, scope, unit, owner))
         flows.append(_flow(alone, module, False))
     return flows
+
+
+_CALL = re.compile(r"^[A-Za-z_][\w.]*\(|^(?:for|while|with|async)\b")
+_GUARD = re.compile(r"if\s+(?:TYPE_CHECKING|typing\.TYPE_CHECKING|sys\.|is_\w+available)")
+
+
+def _acts(unit: Unit, wanted: Callable[[str], bool]) -> bool:
+    """Whether a unit of the top level does something, and is no mere definition, import or constant."""
+    text = unit.text
+    if unit.is_def or unit.kind == "class" or text.startswith(("import", "from", '"', "'", "@")):
+        return False
+    if text.startswith("if"):
+        return _GUARD.match(text) is None and "(" in text
+    if text.startswith("try"):
+        return wanted(text)
+    return _CALL.match(text) is not None or ("(" in text and wanted(text))
 
 
 def functions(module: Module) -> Iterator[tuple[Unit, Unit | None]]:

@@ -43,7 +43,7 @@ from ..facts import (
 )
 from ..findings import Place
 from . import events
-from .interp import DEPTH_LIMIT, Args, Frame, Interpreter
+from .interp import Args, Frame, Interpreter
 from .objects import bound, find, is_module
 from .python import call_builtin, call_container
 from .tensors import flatten, graph_of
@@ -98,11 +98,20 @@ def unknown_result(run: Interpreter, func: Value, args: Args) -> Value:
     return func if isinstance(func, Unknown) and func.foreign else UNKNOWN
 
 
+def selects(run: Interpreter, index: Number) -> None:
+    """A loop's number chooses something: an item, or what unknown code makes of it."""
+    run.notes.setdefault("selected", set()).add(id(index))  # type: ignore[attr-defined]
+    run.notes.setdefault("selecting", []).append(index)  # type: ignore[attr-defined]
+
+
 def escape(run: Interpreter, value: Value, depth: int = 3) -> None:
     """A value goes where it can't be followed: what happens to it there is not known.
 
     A tensor may be back-propagated there, a module called or changed, an optimizer stepped.
     """
+    if isinstance(value, Number) and value.how == "range":
+        selects(run, value)
+        return
     if isinstance(value, Tensor):
         node, _ = graph_of(value)
         if node is not None:
@@ -157,7 +166,14 @@ def escape(run: Interpreter, value: Value, depth: int = 3) -> None:
 def call_function(run: Interpreter, func: Function, args: Args, e: ir.Call | None) -> Value:
     modes = [(context, place) for context, place in func.decorators if isinstance(context, Context)]
     if not modes:
-        return enter_function(run, func, args, e)
+        compiled = run.compiled
+        for decorator, place in func.decorators:
+            if isinstance(decorator, External):
+                run.compiled = place if decorator.name == "torch.compile" else None if decorator.name in EAGER else run.compiled
+        try:
+            return enter_function(run, func, args, e)
+        finally:
+            run.compiled = compiled
     before = run.state.mode
     for context, place in modes:
         if context.mode is not None:
@@ -180,7 +196,7 @@ def enter_function(run: Interpreter, func: Function, args: Args, e: ir.Call | No
     run.executed.add(key)
     run.read.add(func.module.path)
     depth = sum(1 for f in run.frames if f.function is not None and f.function.code is code)
-    if len(run.frames) > DEPTH_LIMIT or depth >= 2:
+    if len(run.frames) > run.depth_limit or depth >= 2:
         for value in args.all():
             escape(run, value)
         return UNKNOWN
@@ -296,6 +312,9 @@ KEEPS = frozenset(
 )
 
 
+EAGER = frozenset({"torch.compiler.disable", "torch._dynamo.disable"})  # what runs outside the compiled graph
+
+
 def decorate(run: Interpreter, function: Function, s: ir.Def) -> Value:
     """Apply decorators, innermost first. Those of libraries that are not known leave the function as it is."""
     value: Value = function
@@ -334,7 +353,7 @@ def decorated(run: Interpreter, decorator: Value, value: Value, place: Place, s:
             return Wrapped("property", value)
         if name.startswith("builtins.property."):
             return Wrapped("property", UNKNOWN)
-        if name in ("contextlib.contextmanager", "torch.compile") and isinstance(value, Function):
+        if (name in ("contextlib.contextmanager", "torch.compile") or name in EAGER) and isinstance(value, Function):
             return Function(
                 value.code, value.unit, value.base, value.module, value.closure, value.owner, value.bound,
                 (*value.decorators, (decorator, place)), value.defaults,
@@ -364,6 +383,12 @@ def instantiate(run: Interpreter, cls: Class, args: Args, e: ir.Call | None) -> 
     if module:
         obj.cells["training"] = True
         obj.cells["modes"] = NEW_MODES
+    if module and run.alone and len(run.frames) > 1:
+        # A part of the class that is judged: its own parts are not looked at, it is judged by itself.
+        obj.cells.update(init=True, dynamic=True, closed=True)
+        for value in args.all():
+            escape(run, value)
+        return obj
     init = find(cls, "__init__", run)
     run.objects.append(obj)
     if init is not None and isinstance(init[0], Function):

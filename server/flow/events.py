@@ -14,7 +14,7 @@ from ..facts import Cut, Frames, Leaf, Mode, Node, Object, Tensor, Value
 from ..findings import Place
 
 if TYPE_CHECKING:
-    from .interp import Loop
+    from .interp import Args, Loop
     from .training import Grad
 
 
@@ -112,6 +112,21 @@ class Step(Event):
 
 
 @dataclass(eq=False)
+class GraphBreak(Event):
+    """In code that runs compiled, a Python number is taken out of a tensor."""
+
+    how: str
+    compiled: Place  # the call of `torch.compile`
+
+
+@dataclass(eq=False)
+class Unwrapped(Event):
+    """`wrapper.module` was read of a DataParallel or DistributedDataParallel."""
+
+    wrapper: Object
+
+
+@dataclass(eq=False)
 class Clip(Event):
     """Gradients are clipped; `grads` is what each leaf holds then (`training.Grad`)."""
 
@@ -164,6 +179,7 @@ class OptimizerMade(Event):
     arguments: tuple[Value, ...] = ()
     in_loop: bool = False
     argument_place: Place | None = None  # the expression that gave the parameters
+    options: Args | None = None  # everything that it got
 
 
 @dataclass(eq=False)

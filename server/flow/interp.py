@@ -49,12 +49,14 @@ from ..findings import Place
 from ..project import Module, Project
 from ..state import MISSING, Changes, State
 from ..units import Unit
-from . import events
+from . import events, scopes
 
 # Bounds. Each is generous for hand-written training code; what is passed ends the path without a claim.
 STEP_LIMIT = 120_000  # statements and calls for one entry point: about half a second
 DEPTH_LIMIT = 24  # calls inside calls; the deepest chain of three large packages is 14
 UNROLL_LIMIT = 6  # a literal sequence this short is passed item by item (`for phase in ("train", "val")`)
+ALONE_STEP_LIMIT = 4_000  # the same for a function that is judged alone: it is one of very many
+ALONE_DEPTH_LIMIT = 5  # and the frames above which its calls are not followed
 NESTED_LOOP_LIMIT = 3  # inside so many loops the body is passed once: 2 ** depth passes otherwise
 EXPRESSION_LIMIT = 400  # nesting of one expression; deeper is UNKNOWN
 
@@ -141,6 +143,9 @@ class Interpreter:
         self.state = State()
         self.events: list[events.Event] = []
         self.steps = 0
+        self.alone = False  # one function is judged without its callers
+        self.step_limit = STEP_LIMIT
+        self.depth_limit = DEPTH_LIMIT
         self.at = 0  # span of the call that is being evaluated
         self.complete = True
         self.depth = 0
@@ -148,7 +153,10 @@ class Interpreter:
         self.stack: Frames | None = None
         self.frames: list[Frame] = []
         self.scopes: dict[str, Scope] = {}  # path -> names of a module that was imported
-        self.running: set[str] = set()
+        self.running: set[str] = set()  # paths of modules that were run from top to bottom
+        self.opened: dict[str, set[int]] = {}  # path -> the units of a module that were run because a name was asked for
+        self.stars: dict[str, list[Module | str]] = {}  # path -> what its star imports name
+        self.asking: set[tuple[str, str, str]] = set()
         self.executed: set[tuple[str, int]] = set()  # (path, offset) of each function that was entered
         self.read: set[str] = set()  # paths whose text the result depends on
         self.objects: list[Object] = []
@@ -156,6 +164,7 @@ class Interpreter:
         self.handled = 0  # inside so many `try` bodies
         self.standalone: Class | None = None
         self.notes: dict[object, object] = {}
+        self.compiled: Place | None = None  # what runs now was given to `torch.compile` there
         self.classes: dict[tuple[str, int], Class] = {}
         self.assigned: Place | None = None  # the right side of the assignment that runs now
 
@@ -202,71 +211,8 @@ class Interpreter:
 
     def tick(self) -> None:
         self.steps += 1
-        if self.steps > STEP_LIMIT:
+        if self.steps > self.step_limit:
             raise OutOfSteps
-
-    # ------------------------------------------------------------ modules
-
-    def run_module(self, module: Module, main: bool = False) -> Scope:
-        """Execute a module's top level (once), as an import does."""
-        scope = self.scopes.get(module.path)
-        if scope is None:
-            scope = Scope({"__name__": Const("__main__" if main else module.name), "__file__": Text()})
-            self.scopes[module.path] = scope
-        if module.path in self.running:
-            return scope
-        self.running.add(module.path)
-        self.read.add(module.path)
-        frame = Frame(scope, module, None, 0, mark=self.state.mark())
-        frames, self.frames = self.frames, [*self.frames, frame]
-        try:
-            for unit in module.units:
-                if self.run_unit(unit):
-                    break
-        finally:
-            self.frames = frames
-        return scope
-
-    def run_unit(self, unit: Unit) -> bool:
-        frame = self.frame
-        saved = frame.unit, frame.base
-        frame.unit, frame.base = unit, unit.start
-        try:
-            if unit.is_def and unit.name:
-                names = frame.scope.names
-                lazy = LazyDef(unit, frame.module, frame.scope, frame.cls, names.get(unit.name))
-                self.state.set(names, unit.name, lazy)
-                return False
-            return self.run_body(unit.ir)
-        finally:
-            frame.unit, frame.base = saved
-
-    def module_scope(self, module: Module) -> Scope:
-        """The names of an imported module; run now if it was not."""
-        if module.path not in self.running:
-            mode = self.state.mode
-            frames, self.frames = self.frames, self.frames[:1]
-            depth, self.depth = self.depth, 0
-            try:
-                scope = self.run_module(module)
-            finally:
-                self.frames = frames
-                self.depth = depth
-            self.state.mode = mode  # a module that may switch was run at its import; this one can't
-            return scope
-        return self.scopes[module.path]
-
-    def import_module(self, module: Module, at: int) -> Value:
-        """`import module`: run now only if that may change grad mode; other names wait until they are asked for."""
-        self.read.add(module.path)
-        if module.path not in self.running and self.project.may_switch(module):
-            stack = self.stack
-            self.stack = Frames(self.place(at), f"import {module.name}", "import", stack)
-            try:
-                self.run_module(module)
-            finally:
-                self.stack = stack
-        return ModuleValue(module)
 
     # ------------------------------------------------------------ statements
 
@@ -282,7 +228,7 @@ class Interpreter:
     def do_part(self, s: ir.Part) -> bool:
         frame = self.frame
         assert frame.unit is not None
-        return self.run_unit(frame.unit.children[s.index])
+        return scopes.run_unit(self, frame.unit.children[s.index])
 
     def do_hole(self, s: ir.Hole) -> bool:
         for word in s.words:
@@ -774,8 +720,8 @@ class Interpreter:
                 if top != alias.name:
                     package = self.project.resolve(self.frame.module, 0, top)
                     if package is not None:
-                        self.import_module(package, alias.at)
-                value = self.import_module(module, alias.at)
+                        scopes.import_module(self, package, alias.at)
+                value = scopes.import_module(self, module, alias.at)
             if alias.asname is not None:
                 self.bind(alias.asname, value)
                 continue
@@ -799,52 +745,30 @@ class Interpreter:
         if module is not None and self.skipped(module):
             module = None
         if module is not None:
-            self.import_module(module, s.at)
+            scopes.import_module(self, module, s.at)
         for alias in s.names:
             if alias.name == "*":
-                self.import_star(module, s)
+                stars = self.stars.setdefault(self.frame.module.path, [])
+                stars.append(module if module is not None else s.module)
                 continue
-            value: Value
+            bound: object
             if module is None:
-                value = External(f"{s.module}.{alias.name}") if not s.level else UNKNOWN
+                bound = External(torchlib.canonical(f"{s.module}.{alias.name}")) if not s.level else UNKNOWN
             else:
-                value = self.module_attribute(module, alias.name, alias.at)
-            self.bind(alias.asname or alias.name, value)
+                submodule = self.project.submodule(module, alias.name)
+                if submodule is not None and self.project.may_switch(submodule):
+                    bound = scopes.import_module(self, submodule, alias.at)
+                else:
+                    bound = scopes.LazyName(module, alias.name, self.frame.module, alias.at)
+            self.bind(alias.asname or alias.name, bound)  # type: ignore[arg-type]
         return False
-
-    def import_star(self, module: Module | None, s: ir.ImportFrom) -> None:
-        if module is None:
-            self.notes["star", self.frame.module.path, s.module] = True
-            return
-        scope = self.module_scope(module)
-        exported = scope.names.get("__all__")
-        wanted = None
-        if isinstance(exported, Sequence) and isinstance(exported.cells.get("items"), tuple):
-            wanted = {i.value for i in exported.cells["items"] if isinstance(i, Const)}  # type: ignore[attr-defined]
-        for name, value in list(scope.names.items()):
-            if name in wanted if wanted is not None else not name.startswith(("_", "?")):
-                self.state.set(self.frame.scope.names, name, value)
-
-    def module_attribute(self, module: Module, name: str, at: int) -> Value:
-        """`module.name`, also when it is a submodule that was not imported yet."""
-        scope = self.scopes.get(module.path)
-        if scope is None or name not in scope.names:
-            submodule = self.project.submodule(module, name)
-            if submodule is not None and not defines(module, name):
-                return self.import_module(submodule, at)
-            scope = self.module_scope(module)
-        value = self.force(scope.names, name)
-        if value is None:
-            getter = self.force(scope.names, "__getattr__")
-            return UNKNOWN if getter is not None or not module.in_project else UNKNOWN
-        return value
 
     # ------------------------------------------------------------ names
 
     def force(self, names: dict[str, object], name: str) -> Value | None:
         """The value of a name, a lazily read definition made real; None if it is not bound."""
         value = names.get(name)
-        if isinstance(value, LazyDef):
+        if isinstance(value, (scopes.LazyDef, scopes.LazyName)):
             # Not journaled: the definition is the same on every path. A decorator may name what was bound before
             # (`@x.setter`), so that stands there while the definition is made.
             if value.previous is None:
@@ -862,34 +786,22 @@ class Interpreter:
         frame = self.frame
         scope: Scope | None = frame.scope
         if name in frame.scope.globals:
-            scope = self.scopes.get(frame.module.path)
+            scope = None
         while scope is not None:
             value = self.force(scope.names, name)
             if value is not None:
                 return value
             scope = scope.up
-        module = self.scopes.get(frame.module.path)
-        if module is not None:
-            value = self.force(module.names, name)
-            if value is not None:
-                return value
-        builtin = BUILTINS.get(name)
-        return builtin if builtin is not None else self.starred(name)
-
-    def starred(self, name: str) -> Value:
-        """A name that `from torch.nn import *` may have brought."""
-        for key in self.notes:
-            if isinstance(key, tuple) and key[0] == "star" and key[1] == self.frame.module.path:
-                full = f"{key[2]}.{name}"
-                if torchlib.module(full) or torchlib.op(full) or torchlib.optimizer(full):
-                    return External(torchlib.canonical(full))
-        return UNKNOWN
+        value = scopes.name_in(self, frame.module, name)
+        if value is not None:
+            return value
+        return BUILTINS.get(name, UNKNOWN)
 
     def bind(self, name: str, value: Value) -> None:
         frame = self.frame
         scope = frame.scope
         if name in scope.globals:
-            scope = self.scopes[frame.module.path]
+            scope = scopes.open_module(self, frame.module)
         elif name in scope.nonlocals:
             up = scope.up
             while up is not None and name not in up.names:
@@ -1165,33 +1077,7 @@ class Interpreter:
         return Unknown(doubt="hole")
 
 
-class LazyDef:
-    """A `def` that was met but not read: most functions of most imported modules are never called."""
-
-    __slots__ = ("cls", "module", "previous", "scope", "unit")
-
-    def __init__(self, unit: Unit, module: Module, scope: Scope, cls: Class | None, previous: object) -> None:
-        self.unit, self.module, self.scope, self.cls = unit, module, scope, cls
-        self.previous = previous
-
-    def make(self, run: Interpreter) -> Value:
-        frame = Frame(self.scope, self.module, self.unit, self.unit.start, cls=self.cls)
-        run.frames.append(frame)
-        try:
-            for statement in self.unit.ir:
-                if isinstance(statement, ir.Def):
-                    return run.make_function(statement)
-        finally:
-            run.frames.pop()
-        return UNKNOWN
-
-
 MODE_NAMES = frozenset({"torch.no_grad", "torch.enable_grad", "torch.inference_mode"})
-
-
-def defines(module: Module, name: str) -> bool:
-    """Whether a module's own text may bind this name (so that a submodule of the name is not meant)."""
-    return any(unit.name == name for unit in module.units)
 
 
 def stored_names(run: Interpreter, body: ir.Body) -> set[str]:

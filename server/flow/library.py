@@ -7,8 +7,10 @@ from dataclasses import replace
 
 from .. import ir, torchlib
 from ..facts import (
+    AGREEMENT,
     ANY_RANK,
     DATA,
+    DEFAULT_MODE,
     FALSE,
     FLOAT,
     FOREIGN,
@@ -36,6 +38,7 @@ from ..facts import (
     Range,
     Scope,
     Sequence,
+    StateOf,
     Storage,
     Tensor,
     Text,
@@ -51,7 +54,7 @@ from .interp import Args, Interpreter
 from .modes import ENTERED, make_context
 from .modules import leaves_of, make_module
 from .objects import is_module
-from .python import iterate
+from .python import b_range, iterate
 from .tensors import Inputs, cut_of, graph_of, lost_here, operate, rewrap, with_flag
 from .training import Phases, autograd_call, called_event, clear, make_optimizer, parameters_in
 
@@ -191,8 +194,12 @@ def make_object(run: Interpreter, name: str, args: Args, place: Place, e: ir.Cal
         obj.cells["phases"] = Phases()
     if name == "torch.utils.data.DataLoader":
         obj.cells["dataset"] = args.get(0, "dataset", UNKNOWN)
+        obj.cells["sampler"] = args.get(3, "sampler", UNKNOWN)
+        obj.cells["batch_sampler"] = args.get(4, "batch_sampler", UNKNOWN)
         obj.cells["collate"] = args.get(None, "collate_fn", None)
         obj.cells["workers"] = args.get(5, "num_workers", None)
+    elif name == "torch.utils.data.BatchSampler":
+        obj.cells["sampler"] = args.get(0, "sampler", UNKNOWN)
     elif name == "torch.utils.data.TensorDataset":
         obj.cells["tensors"] = True
     elif name == "torch.utils.data.random_split":
@@ -408,6 +415,24 @@ def t_weight_norm(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     return value
 
 
+def t_save(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    if e is not None:
+        called_event(run, "torch.save", args, e, NONE)
+    return NONE
+
+
+def t_spawn(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    """`spawn(f, args=(a, b))` runs `f(rank, a, b)`; each process starts with gradients on."""
+    target, given = args.get(0, "fn", UNKNOWN), args.get(1, "args", None)
+    items = given.cells.get("items") if isinstance(given, Sequence) else ()
+    if isinstance(target, Function):
+        mode = run.state.mode
+        run.state.mode = DEFAULT_MODE
+        call(run, target, Args([Number(), *items] if isinstance(items, tuple) else [], {}, not isinstance(items, tuple)), e)
+        run.state.mode = mode
+    return UNKNOWN
+
+
 def t_autograd(name: str) -> Callable[[Interpreter, Args, ir.Call | None], Value]:
     def handler(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
         return autograd_call(run, name, args, e) if e is not None else UNKNOWN
@@ -444,6 +469,12 @@ TORCH: dict[str, Callable[[Interpreter, Args, ir.Call | None], Value]] = {
     "torch.autograd.Variable": t_variable,
     "torch.autograd.variable.Variable": t_variable,
     "torch.is_grad_enabled": t_is_grad_enabled,
+    "torch.compiler.is_compiling": lambda run, args, e: Const(run.compiled is not None),
+    "torch.compiler.is_dynamo_compiling": lambda run, args, e: Const(run.compiled is not None),
+    "torch._dynamo.is_compiling": lambda run, args, e: Const(run.compiled is not None),
+    "torch.save": t_save,
+    "torch.multiprocessing.spawn": t_spawn,
+    "torch.multiprocessing.start_processes": t_spawn,
     "torch.compile": t_compile,
     "torch.utils.checkpoint.checkpoint": t_checkpoint,
     "torch.func.functional_call": t_functional_call,
@@ -554,7 +585,9 @@ def clone(run: Interpreter, value: object, done: dict[int, object], place: Place
     if isinstance(value, Mapping):
         mapping = Mapping({}, value.place, value.complete)
         done[id(value)] = mapping
-        mapping.cells.update({k: clone(run, v, done, place) if isinstance(v, Value) else v for k, v in value.cells.items()})
+        for key, item in value.cells.items():
+            if not isinstance(item, StateOf):
+                mapping.cells[key] = clone(run, item, done, place) if isinstance(item, Value) else item
         return mapping
     return value if isinstance(value, Value) else UNKNOWN
 
@@ -589,6 +622,8 @@ def o_tqdm(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     if isinstance(value, Parameters):
         return value
     found = iterate(run, value, None)
+    if isinstance(value, Range):
+        return Range(found.each, found.mode, length=value.length, counted=value.counted)
     return Range(found.each, found.mode)
 
 
@@ -716,8 +751,12 @@ OTHERS: dict[str, Callable[[Interpreter, Args, ir.Call | None], Value]] = {
     "tqdm.tqdm": o_tqdm,
     "tqdm.auto.tqdm": o_tqdm,
     "tqdm.notebook.tqdm": o_tqdm,
-    "tqdm.trange": lambda run, args, e: Range(Number()),
-    "tqdm.auto.trange": lambda run, args, e: Range(Number()),
+    "tqdm.trange": b_range,
+    "tqdm.auto.trange": b_range,
+    "sklearn.metrics.accuracy_score": lambda run, args, e: Number(measure=AGREEMENT),
+    "sklearn.metrics.balanced_accuracy_score": lambda run, args, e: Number(measure=AGREEMENT),
+    "sklearn.metrics.f1_score": lambda run, args, e: Number(measure=AGREEMENT),
+    "sklearn.metrics.roc_auc_score": lambda run, args, e: Number(measure=AGREEMENT),
     "tqdm": o_tqdm,
     "rich.progress.track": o_tqdm,
     "collections.defaultdict": o_defaultdict,

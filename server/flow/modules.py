@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .. import ir, torchlib
 from ..facts import (
     ANY_RANK,
@@ -9,6 +11,7 @@ from ..facts import (
     MANY,
     NEW_MODES,
     NONE,
+    LOSS,
     SCALAR,
     UNKNOWN,
     Class,
@@ -26,6 +29,7 @@ from ..facts import (
     Parameters,
     Range,
     Sequence,
+    StateOf,
     Storage,
     Super,
     Switched,
@@ -284,6 +288,8 @@ def call_module_method(run: Interpreter, obj: Object, name: str, args: Args, e: 
     if name in ("to", "cuda", "cpu", "float", "double", "half", "bfloat16", "type", "share_memory", "apply", "to_empty", "compile"):
         if place is not None:
             called(run, place, f"Module.{name}", args, obj)
+        if name == "compile":
+            run.state.set(obj.cells, "compiled", place)
         if name == "apply" and args.positional:
             from .calls import call
 
@@ -309,10 +315,11 @@ def call_module_method(run: Interpreter, obj: Object, name: str, args: Args, e: 
         return NONE
     if name == "state_dict":
         if place is not None:
-            called(run, place, "Module.state_dict", args, obj)
-        mapping = Mapping({"rest": Tensor(tag="state", dtype=FLOAT)}, place, complete=False)
-        mapping.cells["of"] = obj
-        return mapping
+            mapping = Mapping({"rest": Tensor(tag="state", dtype=FLOAT)}, place, complete=False)
+            mapping.cells["of"] = StateOf(obj, place)
+            called(run, place, "Module.state_dict", args, obj, mapping)
+            return mapping
+        return UNKNOWN
     if name == "load_state_dict":
         if place is not None:
             called(run, place, "Module.load_state_dict", args, obj)
@@ -441,10 +448,16 @@ def call_module(run: Interpreter, obj: Object, args: Args, e: ir.Call | None, th
 
     place = run.place(e.at) if e is not None else obj.place
     cls = library_class(obj)
+    if obj.cells.get("closed"):
+        return Tensor(certain=False)
     member = find(obj.cls, "forward", run)
     if isinstance(obj.cls, External) and cls in WRAPPERS:
         inner = obj.attrs.get("module", UNKNOWN)
-        return call(run, inner, args, e) if isinstance(inner, Value) else UNKNOWN
+        result = call(run, inner, args, e) if isinstance(inner, Value) else UNKNOWN
+        if place is not None:
+            run.record(events.Forward(place, run.stack, obj, None, run.state.mode, tuple(args.positional), result))
+        return result
+    outer, run.compiled = run.compiled, run.compiled or compiled_at(obj)
     if member is not None and isinstance(member[0], Function):
         result = call(run, bound(member[0], obj), args, e)
     elif member is not None:
@@ -460,6 +473,7 @@ def call_module(run: Interpreter, obj: Object, args: Args, e: ir.Call | None, th
                 escape(run, value)
             return UNKNOWN
         result = apply_module(run, obj, info, args, place)
+    run.compiled = outer
     if place is not None:
         training = obj.cells.get("training")
         modes = obj.cells.get("modes")
@@ -474,6 +488,12 @@ def call_module(run: Interpreter, obj: Object, args: Args, e: ir.Call | None, th
             if not (isinstance(changed, Const) and changed.value is None):
                 result = changed
     return result
+
+
+def compiled_at(obj: Object) -> Place | None:
+    """Where a module was given to `torch.compile`."""
+    place = obj.cells.get("compiled")
+    return place if isinstance(place, Place) else None
 
 
 def call_container_module(run: Interpreter, obj: Object, cls: str, args: Args, e: ir.Call | None) -> Value:
@@ -553,6 +573,8 @@ def apply_module(run: Interpreter, obj: Object, info: torchlib.Module, args: Arg
     )  # fmt: skip
     if info.loss and result.node is not None and isinstance(made_args, Args):
         result.node.average = info.reduction is not None and is_average(made_args, info.reduction)
+    if info.loss:
+        result = replace(result, measure=LOSS)
     return _shaped(info.outputs, result)
 
 

@@ -146,6 +146,8 @@ def read_object(run: Interpreter, obj: Object, name: str, e: ir.Attr) -> Value:
     if isinstance(found, Value):
         if isinstance(found, Const) and found.value is None and late_attribute(run, obj, name):
             return UNKNOWN
+        if name == "module" and isinstance(obj.cls, External) and is_module(found):
+            run.record(events.Unwrapped(run.place(e.at), run.stack, obj))
         return found
     member = find(obj.cls, name, run)
     if member is not None:
@@ -336,6 +338,8 @@ def set_attribute(run: Interpreter, owner: Value, name: str, value: Value, targe
         run.state.set(scopes.open_module(run, owner.module).names, name, value)
     elif isinstance(owner, Class):
         run.state.set(owner.names, name, value)
+    elif isinstance(owner, External):
+        run.record(events.Attribute(place, run.stack, owner, name, value))
     elif isinstance(owner, Super):
         set_attribute(run, owner.instance, name, value, target)
 
@@ -423,6 +427,10 @@ def loosen(run: Interpreter, target: Sequence, value: Value) -> None:
 
 
 def get_item(run: Interpreter, value: Value, index: Value, e: ir.Sub) -> Value:
+    if isinstance(index, Number) and index.how == "range":
+        from .calls import selects
+
+        selects(run, index)
     if isinstance(value, Sequence):
         items = value.cells.get("items")
         if isinstance(index, Const) and isinstance(index.value, int) and isinstance(items, tuple):

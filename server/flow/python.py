@@ -312,7 +312,9 @@ def b_range(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
         return Sequence("list", {"items": (Const(0),)})
     ends = [v.value for v in args.positional if isinstance(v, Const) and isinstance(v.value, int)]
     known = len(ends) == len(args.positional) and 0 < len(ends) <= 3 and ends[2:] != [0]
-    return Range(Number(), length=len(range(*ends)) if known else None, counted=True)
+    # With a step (`range(0, len(data), size)`) it goes over data.
+    counted = len(args.positional) < 3
+    return Range(Number(how="range"), length=len(range(*ends)) if known else None, counted=counted)
 
 
 def b_enumerate(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
@@ -398,7 +400,7 @@ def b_float(run: Interpreter, args: Args, e: ir.Call | None, how: str = "float")
 
         return number_of(run, value, f"{how}()", _place(run, e))
     if isinstance(value, (Number, Array)):
-        return Number(value.cut, _place(run, e), f"{how}()")
+        return Number(value.cut, _place(run, e), f"{how}()", value.measure if isinstance(value, Number) else "")
     if isinstance(value, Union):
         return Number()
     return Number(None, _place(run, e), f"{how}()")
@@ -454,7 +456,9 @@ def b_abs(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
 
 def b_round(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     value = args.positional[0] if args.positional else UNKNOWN
-    return Number(getattr(value, "cut", None)) if isinstance(value, (Number, Const, Tensor)) else UNKNOWN
+    if isinstance(value, Number):
+        return Number(value.cut, measure=value.measure)
+    return Number(getattr(value, "cut", None)) if isinstance(value, (Const, Tensor)) else UNKNOWN
 
 
 def b_pow(run: Interpreter, args: Args, e: ir.Call | None) -> Value:

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, replace
 
 from .. import ir, torchlib
 from ..facts import (
+    AGREEMENT,
     ANY_DTYPE,
     ANY_RANK,
     FLOAT,
     INFERENCE,
     INT,
+    LOSS,
     MANY,
     NO_WRITES,
     MAYBE,
@@ -164,6 +166,11 @@ def as_tensor(value: ParameterOf) -> Tensor:
 # ---------------------------------------------------------------- one operation
 
 
+# Arithmetic and reductions after which a rising measure still rises.
+MEASURING = frozenset("+ * / add mul div true_divide sum mean float double half long int to type cpu cuda detach data "
+                      "squeeze view reshape round clone stack cat topk".split())  # fmt: skip
+
+
 def operate(
     run: Interpreter,
     name: str,
@@ -177,6 +184,37 @@ def operate(
 
     `shift` is 1 for a method call, where the positions of `args` do not count `self`.
     """
+    result = compute(run, name, inputs, e, args, shown, shift)
+    if isinstance(result, Tensor):
+        measure = measured(name, inputs)
+        if measure:
+            return replace(result, measure=measure)
+    return result
+
+
+def measured(name: str, inputs: list[Value]) -> str:
+    """What the result of an operation measures (see `facts.Number.measure`)."""
+    short = name.rpartition(".")[2].rstrip("_")
+    if short == "eq":
+        return AGREEMENT
+    if short in MEASURING:
+        found = {v.measure for v in inputs if isinstance(v, (Tensor, Number)) and v.measure}
+        return found.pop() if len(found) == 1 else ""
+    if name.startswith("torch.nn.functional."):
+        op = torchlib.op(name)
+        return LOSS if op is not None and op.reduction is not None else ""
+    return ""
+
+
+def compute(
+    run: Interpreter,
+    name: str,
+    inputs: list[Value],
+    e: ir.Expr | ir.Stmt | None,
+    args: Args | None = None,
+    shown: str = "",
+    shift: int = 0,
+) -> Value:
     op = torchlib.op(name)
     if op is None:
         return UNKNOWN
@@ -464,7 +502,8 @@ def binary(run: Interpreter, op: str, left: Value, right: Value, e: ir.Bin) -> V
     if isinstance(left, (Number, Const)) and isinstance(right, (Number, Const)):
         if any(isinstance(v, Const) and isinstance(v.value, str) for v in (left, right)):
             return Text()
-        return merged_number((left, right))
+        merged = merged_number((left, right))
+        return merged if op in MEASURING else replace(merged, measure="")
     if isinstance(left, Sequence) and isinstance(right, Sequence) and op == "+":
         a, b = left.cells.get("items"), right.cells.get("items")
         if isinstance(a, tuple) and isinstance(b, tuple):
@@ -503,7 +542,9 @@ def merged_number(values: Iterable[Value]) -> Number:
     """A number computed from others: it remembers one that came out of a graph, or else out of a tensor."""
     numbers = [v for v in values if isinstance(v, Number)]
     kept = next((v for v in numbers if v.cut is not None), next((v for v in numbers if v.source is not None), None))
-    return Number(kept.cut, kept.source, kept.how) if kept is not None else Number()
+    measures = {v.measure for v in numbers if v.measure}
+    measure = measures.pop() if len(measures) == 1 else ""
+    return Number(kept.cut, kept.source, kept.how, measure) if kept is not None else Number(measure=measure)
 
 
 DUNDER = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow", "@": "matmul",
@@ -698,7 +739,9 @@ def number_of(run: Interpreter, value: Value, how: str, place: Place | None) -> 
     """A Python number taken out of a tensor."""
     found = Inputs()
     found.add(run, value)
-    return Number(cut_of(run, found, how, "number", place), place, how)
+    if run.compiled is not None and place is not None:
+        run.record(events.GraphBreak(place, run.stack, how, run.compiled))
+    return Number(cut_of(run, found, how, "number", place), place, how, value.measure if isinstance(value, Tensor) else "")
 
 
 # ---------------------------------------------------------------- methods
@@ -784,7 +827,7 @@ def convert(run: Interpreter, owner: Value, tensor: Tensor, name: str, args: Arg
         cuts = list(found.cuts)
         if found.nodes and found.sure and place is not None:
             cuts.append(lost_here(run, Cut(f".{name}(...)", "op", place, tuple(found.nodes), stack=run.stack)))
-        return Tensor(None, tuple(cuts), True, tensor.rank, INT, storage=Storage(), made=place)
+        return Tensor(None, tuple(cuts), True, tensor.rank, INT, storage=Storage(), made=place, measure=tensor.measure)
     casts = name in ("float", "double", "half", "bfloat16", "type") or any(n in FLOAT_DTYPES for n in names)
     if not casts and isinstance(owner, ParameterOf):
         return owner

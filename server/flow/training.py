@@ -508,7 +508,7 @@ def make_optimizer(run: Interpreter, obj: Object, args: Args, place: Place) -> N
     run.record(
         events.OptimizerMade(
             place, run.stack, obj, tuple(leaves), exact, used, (params,), in_loop=bool(run.frame.loops),
-            argument_place=args.place(0, "params"),
+            argument_place=args.place(0, "params"), options=args,
         )
     )
 
@@ -665,6 +665,9 @@ def object_attribute(run: Interpreter, obj: Object, name: str, place: Place) -> 
             return _distribution_tensor(run, obj, place, name)
     if cls == "torch.utils.data.DataLoader" and name == "dataset":
         value = obj.cells.get("dataset")
+        return value if isinstance(value, Value) else UNKNOWN
+    if cls.startswith("torch.utils.data.") and name in ("sampler", "batch_sampler"):
+        value = obj.cells.get(name)
         return value if isinstance(value, Value) else UNKNOWN
     return Method(obj, name, place)
 
