@@ -154,7 +154,7 @@ def test_a_forward_past_the_wrapper_is_seen_in_the_norms(tmp_path: Path) -> None
     folder = tmp_path / "program"
     write(folder, {"main.py": DDP})
     report = launch(folder, "main.py", "past")
-    assert ("ddp-bypassed", "main.py", 13) in said(report)
+    assert ("ddp-bypassed", "main.py", 14) in said(report)
     assert [d["kind"] for d in report["differences"]] == ["norms"]
 
 

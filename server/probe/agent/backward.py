@@ -298,8 +298,8 @@ def kept_graphs(run: Run) -> list[tuple[Optional[Any], int]]:
     candidates = [*run.scalars, *[entry for entry in run.born.values()]]
     for ref, place in candidates:
         tensor = ref()
-        if tensor is None or not tensor.requires_grad or tensor.numel() != 1:
-            continue
+        if tensor is None or not tensor.requires_grad or tensor.numel() != 1 or tensor.grad_fn in steps:
+            continue  # gone, dead, or a loss itself
         reached: set[int] = set()
         seen: set = set()
         todo = [tensor.grad_fn]

@@ -101,6 +101,8 @@ def cut(run: Run, name: str, kind: str, inputs: list, frame: Any) -> tuple:
             "up": up,
             "shapes": [list(t.shape) for t in inputs[:2]],
         }
+        if all(t.is_leaf and t.grad_fn is None for t in inputs if t.requires_grad):
+            entry["leaves_only"] = True
         blame = grad_mode.blamed(run) if kind == "grad mode off" else None
         if blame is not None:
             entry["mode"] = run.strip(blame)

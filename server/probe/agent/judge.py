@@ -205,6 +205,8 @@ class Judge:
             if not names:
                 continue
             feeds = key in run.loss_marks
+            if not feeds and entry.get("leaves_only"):
+                continue  # a wrapper or an initialiser looks at the parameters themselves
             if not feeds and entry["kind"] in ("value", "dtype", "branch"):
                 others = (run.cuts[k]["up"] for k in run.loss_marks)
                 if any(set(names) & up for up in others):
@@ -488,6 +490,8 @@ class Judge:
             if optimizer is None:
                 continue
             mine = {id(p) for group in optimizer.param_groups for p in group["params"]}
+            if not entry["steps"] and mine <= stepped:
+                continue  # a wrapper whose inner optimizer steps
             if not entry["steps"]:
                 alone = [b for b in self.good if b.get("_leaves", set()) & mine and not b.get("_leaves", set()) & (stepped - mine)]
                 others = run.steps >= 2 * run.options["steps"]

@@ -139,6 +139,9 @@ def _cleared(run: Run, owner: Any, frame: Any) -> None:
     del run.clears[:-64]
     for parameter in parameters:
         for n in run.fresh.pop(id(parameter), ()):
+            if run.in_step:  # a closure's backward, which the step around it uses
+                run.used.add(n)
+                continue
             entry = run.thrown.setdefault(n, {"ids": set(), "at": run.one(place), "read": False})
             entry["ids"].add(id(parameter))
             entry["read"] |= run.grad_read
@@ -160,12 +163,14 @@ def _before(run: Run, optimizer: Any, args: tuple, kwargs: dict) -> None:
     if run.ours():
         closure = any(callable(a) for a in args[1:]) or callable(kwargs.get("closure"))
         run.safely(_look_before, run, optimizer, closure, sys._getframe(1))
+        run.in_step = True
         run.step_started = time.perf_counter()
 
 
 def _after(run: Run, optimizer: Any) -> None:
     if run.ours():
         seconds = time.perf_counter() - run.step_started
+        run.in_step = False
         run.safely(_look_after, run, optimizer, seconds, sys._getframe(1))
         run.maybe_stop()
 

@@ -85,6 +85,7 @@ class Run:
         self.iterations: list[dict] = []
         self.snapshot: list[tuple] = []
         self.step_started = 0.0
+        self.in_step = False
         # cuts
         self.cuts: dict[tuple, dict] = {}
         self.marks: dict[int, tuple] = {}

@@ -3,7 +3,7 @@
     python start.py supervise CONFIG    watch over the program that CONFIG (JSON) describes
     python start.py enter CONFIG        isolate this process, then become the program's process
     python start.py run CONFIG          run the program in this process, observed
-    python start.py guard GROUP TOKEN   wait for the end of stdin, then end the group
+    python start.py guard GROUP TOKEN SCRATCH   wait for the end of stdin, then end the group
 
 The program must be `__main__`, so none of our code may stay there: torch.compile, pickle and others look a function's
 globals up by module name.
@@ -36,7 +36,7 @@ def main() -> int:
     if role == "guard":
         from _gradline_probe import supervisor
 
-        return supervisor.guard(int(sys.argv[2]), sys.argv[3])
+        return supervisor.guard(int(sys.argv[2]), sys.argv[3], sys.argv[4])
     with open(sys.argv[2], encoding="utf-8") as file:
         options = json.load(file)
     if role == "run":

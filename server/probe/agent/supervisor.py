@@ -21,6 +21,7 @@ SITE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "site")
 GRACE = 4.0  # seconds between asking and killing
 POLL = 0.05
 MEMORY_EVERY = 0.5
+CALLER_GONE = "the caller went away"
 LAUNCH_GRACE = 15.0  # a launcher outlives its ranks by so many seconds at most, once each left its report
 
 
@@ -161,7 +162,7 @@ class Supervisor:
             # outlives even a killed supervisor: reads the end of a pipe, and ends the group
             clean = {k: v for k, v in os.environ.items() if not k.startswith("GRADLINE_")}
             self.guard = subprocess.Popen(
-                [sys.executable, "-S", START, "guard", str(child.pid), self.token],
+                [sys.executable, "-S", START, "guard", str(child.pid), self.token, self.scratch or ""],
                 stdin=subprocess.PIPE, start_new_session=True, env=clean, cwd="/",
             )
         return child
@@ -172,7 +173,7 @@ class Supervisor:
                 pass
         except OSError:
             pass
-        self._end("the caller went away")
+        self._end(CALLER_GONE)
 
     def _end(self, why: str) -> None:
         if self.why is None:
@@ -259,12 +260,15 @@ class Supervisor:
             "isolation": {**self.isolation, "kept_out": kept_out},
             **text,
         }
+        if self.scratch:
+            _remove(self.scratch)
+        if why == CALLER_GONE:  # nobody is left to read it
+            _remove(self.folder)
+            return
         temporary = os.path.join(self.folder, "result.json.tmp")
         with open(temporary, "w", encoding="utf-8") as file:
             json.dump(result, file)
         os.replace(temporary, os.path.join(self.folder, "result.json"))
-        if self.scratch:
-            _remove(self.scratch)
 
 
 def _remove(folder: str) -> None:
@@ -347,13 +351,15 @@ def kill_tree(group: int, token: str) -> None:
                 pass
 
 
-def guard(group: int, token: str) -> int:
+def guard(group: int, token: str, scratch: str) -> int:
     """Wait until the supervisor is gone; then nothing of its program may stay."""
     for name in ("SIGINT", "SIGHUP", "SIGTERM"):
         signal.signal(getattr(signal, name), signal.SIG_IGN)
     while os.read(0, 4096):
         pass
     kill_tree(group, token)
+    if scratch:
+        _remove(scratch)
     return 0
 
 
