@@ -68,8 +68,8 @@ class Publisher:
                 found.append((at.uri, item))
         return found
 
-    def closed(self, uri: str) -> None:
-        """A document that is no file has been closed, or a cell removed: nothing may stay behind."""
+    def clear(self, uri: str) -> None:
+        """A cell has been taken out, or its notebook closed: nothing of it may stay behind."""
         if self._sent.pop(uri, None):
             self._server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri=uri, diagnostics=[]))
 

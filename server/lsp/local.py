@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 from .. import check as engine
 from ..config import ConfigError, Configuration, find_rule
 from ..edits import Applicability, Edit, Fix, apply
-from ..findings import Finding
+from ..findings import Finding, Place
 from ..suppress import apply as silence
+from ..words import Word, meanings, words
 from ..workspace import Workspace
 from .engine import CancelledError, Fact, Findings, Hint, Region, Token
 
 if TYPE_CHECKING:
     from ..text import Source
 
+MARKS = {"cut": "cut", "switch": "off", "flow": "off"}  # what a kind of word is where a finding is about it
 FAR = 40  # lines below a finding in which its statement must end for a comment to be put there
 
 
@@ -26,6 +28,8 @@ class Local:
         self._roots: tuple[str, ...] = ()
         self._open: dict[str, Source] = {}
         self._files: list[str] | None = None
+        self._found: Findings = {}  # as last checked
+        self._words: dict[str, tuple[Source, list[Word]]] = {}
         self._refused: dict[str, None] = {}  # settings that can't be used, as sentences
         self._workspace = Workspace(self._roots)
 
@@ -72,12 +76,14 @@ class Local:
 
     def check(self, paths: Sequence[str], cancelled: Callable[[], bool]) -> Findings:
         try:
-            return dict(self._workspace.check(paths, cancelled=cancelled).findings)
+            found = dict(self._workspace.check(paths, cancelled=cancelled).findings)
         except engine.CancelledError as error:
             raise CancelledError from error
         except ConfigError as error:
             self._refused[str(error)] = None
             return {}
+        self._found.update(found)
+        return found
 
     def fix(self, finding: Finding) -> Fix | None:
         return self._workspace.fix(finding)
@@ -102,10 +108,40 @@ class Local:
         return rule.url if rule else ""
 
     def fact(self, path: str, offset: int) -> Fact | None:
-        return None
+        word = next((word for word in self._words_of(path) if word.start <= offset <= word.end), None)
+        if word is None:
+            return None
+        return Fact(word.start, word.end, meanings()[word.name].text)
 
     def tokens(self, path: str) -> Sequence[Token]:
-        return ()
+        # a word glares where a finding, or the trail of one, is about it
+        named = [
+            place
+            for findings in self._found.values()
+            for finding in findings
+            if finding.severity.fails
+            for place in (finding.place, *(step.place for step in finding.trail))
+            if place.path == path
+        ]
+        return [
+            Token(word.start, word.end, word.kind, self._marks(word, named))
+            for word in self._words_of(path)
+            if word.kind in MARKS
+        ]
+
+    def _marks(self, word: Word, named: Sequence[Place]) -> tuple[str, ...]:
+        is_named = any(place.start <= word.start and word.end <= place.end for place in named)
+        return (MARKS[word.kind],) if is_named else ()
+
+    def _words_of(self, path: str) -> list[Word]:
+        source = self.source(path)
+        known = self._words.get(path)
+        if known is None or known[0] is not source:
+            module = self._workspace.project.module(path)
+            if module is None:
+                return []
+            known = self._words[path] = module.source, words(module)
+        return known[1]
 
     def regions(self, path: str) -> Sequence[Region]:
         return ()

@@ -75,8 +75,14 @@ class Notebook:
 
     def _join(self) -> None:
         self._shown = [self._texts[uri] for uri in self._order if uri in self._texts]
-        self.source = notebooks.join([cell.source.text for cell in self._shown], self.path)
-        self._starts = [cell.start for cell in self.source.cells.cells]
+        cells: list[notebooks.Cell] = []
+        start = 0
+        for index, cell in enumerate(self._shown):
+            cells.append(notebooks.Cell(index, cell.source.text, start))
+            start += len(cell.source.text) + 1
+        program = "\n".join(notebooks.mask(cell.text) for cell in cells)
+        self.source = notebooks.Notebook("", tuple(cells), program, {}).source(self.path)
+        self._starts = [cell.start for cell in cells]
 
 
 def register(server: object) -> None:

@@ -87,8 +87,10 @@ class GradlineServer(LanguageServer):
         self.engine = engine
         self.configuration = config.Configuration()
         self.options: dict[str, Any] = {}
-        self.documents = Documents(lambda path, source: self.analysis.changed(path, source))
         self.publisher = diagnostics.Publisher(self)
+        self.documents = Documents(
+            lambda path, source: self.analysis.changed(path, source), lambda uri: self.publisher.clear(uri)
+        )
         self.scan = diagnostics.ScanProgress(self)
         self.fixes = code_actions.Fixes(self)
         self.analysis_idle: list[Callable[[], Iterator[None]]] = []  # what features do when nothing else is to be done

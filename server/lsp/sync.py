@@ -63,10 +63,14 @@ class Document:
 
 
 class Documents:
-    """Open documents and notebooks. `changed(path, source)` is called after each change, with None when closed."""
+    """Open documents and notebooks.
 
-    def __init__(self, changed: Callable[[str, Source | None], None]) -> None:
+    `changed(path, source)` is called after each change, with None when closed; `gone(uri)` when a cell is no more.
+    """
+
+    def __init__(self, changed: Callable[[str, Source | None], None], gone: Callable[[str], None]) -> None:
         self.encoding = "utf-16"
+        self._gone = gone
         self._changed = changed
         self._documents: dict[str, Document] = {}
         self._notebooks: dict[str, Notebook] = {}
@@ -115,13 +119,20 @@ class Documents:
         notebook = self._notebooks.pop(params.notebook_document.uri, None)
         if notebook is not None:
             self._by_path.pop(notebook.path, None)
-            self._cells = {uri: owner for uri, owner in self._cells.items() if owner is not notebook}
             self._changed(notebook.path, None)
+            self._own(notebook, [])
 
     def _settle(self, notebook: Notebook) -> None:
-        self._cells = {uri: owner for uri, owner in self._cells.items() if owner is not notebook}
-        self._cells.update(dict.fromkeys(notebook.cells, notebook))
         self._changed(notebook.path, notebook.source)
+        self._own(notebook, notebook.cells)
+
+    def _own(self, notebook: Notebook, cells: list[str]) -> None:
+        before = [uri for uri, owner in self._cells.items() if owner is notebook and uri not in cells]
+        for uri in before:
+            del self._cells[uri]
+        self._cells.update(dict.fromkeys(cells, notebook))
+        for uri in before:
+            self._gone(uri)
 
     # What is open
 

@@ -1,0 +1,113 @@
+"""The words of a text that change what gradients do: where they stand and what each does, from `words.md`.
+
+    for word in words(module):    # `loss.item()`  ->  Word(5, 9, "item", "cut")
+
+A word of a tensor's is taken as one in a file that imports torch, unless it is asked of another library's module. What it
+does *here* is not known from the word: that takes the interpreter.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from importlib import resources
+from typing import NamedTuple
+
+from . import ir
+from .project import Module
+from .units import Unit
+
+_HEADING = re.compile(r"^## (\w+) · (method|torch) · (cut|switch|flow|-)\n", re.MULTILINE)
+
+
+class Meaning(NamedTuple):
+    """`of` is "method" or "torch"; `kind` is "cut", "switch", "flow" or "-"; `text` is Markdown, the short answer first."""
+
+    of: str
+    kind: str
+    text: str
+
+
+class Word(NamedTuple):
+    """A word at `[start, end)` of a text (code points)."""
+
+    start: int
+    end: int
+    name: str
+    kind: str
+
+
+@functools.cache
+def meanings() -> dict[str, Meaning]:
+    """Every word that is known."""
+    page = (resources.files(__package__) / "words.md").read_text(encoding="utf-8")
+    _, *parts = _HEADING.split(page)
+    return {
+        name: Meaning(of, kind, text.strip())
+        for name, of, kind, text in zip(parts[::4], parts[1::4], parts[2::4], parts[3::4], strict=True)
+    }
+
+
+def words(module: Module) -> list[Word]:
+    """The words in a module, in the order of their places; none if it does not import torch."""
+    text = module.source.text
+    if "torch" not in text:
+        return []
+    known = {name for name in meanings() if name in text}
+    if not known:
+        return []
+    modules: dict[str, str] = {}  # local name -> what it was imported as
+    found: list[tuple[int, int, str, ir.Expr | None]] = []
+    for unit in module.units:
+        _search(unit, known, modules, found)
+    return sorted(
+        Word(start, end, name, meanings()[name].kind)
+        for start, end, name, owner in found
+        if _is_torch(name, owner, modules)
+    )
+
+
+def _search(
+    unit: Unit, known: set[str], modules: dict[str, str], found: list[tuple[int, int, str, ir.Expr | None]]
+) -> None:
+    if "import" in unit.text or any(name in unit.text for name in known):
+        for node in _nodes(unit.ir):
+            if type(node) is ir.Attr and node.name in known:
+                _, end = ir.unpack(node.at)
+                end += unit.start
+                found.append((end - len(node.name), end, node.name, node.value))
+            elif type(node) is ir.Name and node.id in known:
+                start, end = ir.unpack(node.at)
+                found.append((unit.start + start, unit.start + end, node.id, None))
+            elif type(node) is ir.Import:
+                for alias in node.names:
+                    modules[alias.asname or alias.name.partition(".")[0]] = alias.name
+            elif type(node) is ir.ImportFrom:
+                for alias in node.names:
+                    modules[alias.asname or alias.name] = f"{'.' * node.level}{node.module}.{alias.name}"
+    for child in unit.children:
+        _search(child, known, modules, found)
+
+
+def _nodes(node: object) -> Iterator[tuple]:
+    """`node` and all nodes in it."""
+    stack = [node]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, tuple):
+            if hasattr(node, "_fields"):
+                yield node
+            stack.extend(node)
+
+
+def _is_torch(name: str, owner: ir.Expr | None, modules: dict[str, str]) -> bool:
+    """Whether a word is torch's, judged by what the leftmost name of its expression was imported as."""
+    if owner is None:
+        return modules.get(name, "").startswith("torch")
+    while type(owner) is ir.Attr:
+        owner = owner.value
+    origin = modules.get(owner.id) if type(owner) is ir.Name else None
+    if meanings()[name].of == "torch":
+        return origin is not None and origin.startswith("torch")
+    return origin is None or origin.startswith(("torch", "."))

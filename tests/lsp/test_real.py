@@ -1,0 +1,129 @@
+"""The server on the real engine: the story of `examples/midnight` from its first finding to its fix."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from .client import Client, span
+
+SERVER = [sys.executable, "-m", "gradline", "server"]
+MIDNIGHT = Path(__file__).parents[2] / "examples" / "midnight"
+NUMBER = """import torch
+from torch import nn
+
+model = nn.Linear(4, 1)
+name = "\U0001f600"; loss = model(torch.randn(8, 4)).pow(2).mean()
+loss.item().backward()
+"""
+CAPABILITIES = {
+    "textDocument": {
+        "publishDiagnostics": {"relatedInformation": True},
+        "codeAction": {"resolveSupport": {"properties": ["edit"]}},
+        "hover": {"contentFormat": ["markdown"]},
+    },
+    "workspace": {"workspaceEdit": {"documentChanges": True}},
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(MIDNIGHT, tmp_path / "midnight", ignore=shutil.ignore_patterns("__pycache__")))
+
+
+def test_from_the_victim_to_the_origin_and_its_fix(project: Path) -> None:
+    train, loader = (project / "train.py").as_uri(), (project / "utils" / "data_loader.py").as_uri()
+    text = (project / "utils" / "data_loader.py").read_text()
+    line = text[: text.index("torch.set_grad_enabled(False)")].count("\n")
+    with Client(SERVER, project, **CAPABILITIES) as client:
+        # files that are not open are checked too
+        (origin,) = client.diagnostics(loader, None)
+        assert (origin["code"], origin["range"]["start"]["line"]) == ("GL201", line)
+        (victim,) = client.diagnostics(train, None)
+        assert victim["code"] == "GL202"
+        assert victim["codeDescription"]["href"].startswith("https://")
+        last = victim["relatedInformation"][-1]["location"]
+        assert (last["uri"], last["range"]["start"]["line"]) == (loader, line)
+
+        client.open(loader, text)
+        client.diagnostics(loader)
+        params = {"textDocument": {"uri": loader}, "range": origin["range"], "context": {"diagnostics": [origin]}}
+        fix = client.request("textDocument/codeAction", params)[0]
+        assert fix["isPreferred"] and fix["diagnostics"] == [origin] and "edit" not in fix
+        edit = client.request("codeAction/resolve", fix)["edit"]["documentChanges"]
+        (change,) = edit
+        assert change["textDocument"] == {"uri": loader, "version": 1}
+        changes = [(*span(item["range"]), item["newText"]) for item in change["edits"]]
+        for start, end, new in sorted(changes, reverse=True):  # from the end, so that each fits the text before it
+            client.change(loader, (start, end, new))
+        assert client.diagnostics(loader) == []
+        # the victim is not open, and has never been; it is well again all the same
+        assert client.diagnostics(train, None) == []
+        assert not client.errors
+
+
+def test_the_fix_of_a_line_and_its_suppression() -> None:
+    uri = "file:///folder/number.py"
+    with Client(SERVER, **CAPABILITIES) as client:
+        client.open(uri, NUMBER)
+        (found,) = client.diagnostics(uri)
+        assert (found["code"], found["range"]["start"]["line"]) == ("GL101", 5)
+        params = {"textDocument": {"uri": uri}, "range": found["range"], "context": {"diagnostics": [found]}}
+        actions = client.request("textDocument/codeAction", params)
+        ignore = client.request("codeAction/resolve", actions[-1])
+        (edit,) = ignore["edit"]["documentChanges"][0]["edits"]
+        assert edit["newText"] == "  # gradline: ignore[GL101]"
+        client.change(uri, (*span(edit["range"]), edit["newText"]))
+        assert client.diagnostics(uri) == []
+        assert not client.errors
+
+
+def test_words_are_explained_and_coloured() -> None:
+    uri = "file:///folder/number.py"
+    with Client(SERVER, **CAPABILITIES) as client:
+        client.open(uri, NUMBER)
+        client.diagnostics(uri)
+        hover = {"textDocument": {"uri": uri}, "position": {"line": 5, "character": 7}}
+        answer = client.request("textDocument/hover", hover)
+        assert "`.item()` copies the value" in answer["contents"]["value"]
+        assert span(answer["range"]) == ((5, 5), (5, 9))
+        tokens = client.request("textDocument/semanticTokens/full", {"textDocument": {"uri": uri}})["data"]
+        assert tokens[:4] == [5, 5, 4, 0]
+        assert tokens[4] & 1, "the word that the finding is about is marked as the cut"
+
+
+def test_a_notebook_is_one_program() -> None:
+    first, second = "vscode-notebook-cell:/n.ipynb#a", "vscode-notebook-cell:/n.ipynb#b"
+    cells = [
+        "import torch\n%matplotlib inline\nmodel = torch.nn.Linear(4, 1)",
+        "loss = model(torch.randn(8, 4)).mean()\n!ls\nloss.item().backward()",
+    ]
+    notebook = {
+        "uri": "file:///n.ipynb",
+        "notebookType": "jupyter-notebook",
+        "version": 1,
+        "cells": [{"kind": 2, "document": uri} for uri in (first, second)],
+    }
+    texts = [
+        {"uri": uri, "languageId": "python", "version": 1, "text": text}
+        for uri, text in zip((first, second), cells, strict=True)
+    ]
+    with Client(SERVER, **CAPABILITIES) as client:
+        client.notify("notebookDocument/didOpen", {"notebookDocument": notebook, "cellTextDocuments": texts})
+        assert client.diagnostics(first, 1) == []
+        (found,) = client.diagnostics(second, 1)
+        assert (found["code"], found["range"]["start"]["line"]) == ("GL101", 2)
+
+
+def test_a_broken_settings_file_is_told_once(project: Path) -> None:
+    (project / "pyproject.toml").write_text("[tool.gradline]\nselect = ['GL999']\n")
+    with Client(SERVER, project, **CAPABILITIES) as client:
+        message = client.wait(lambda message: message.get("method") == "window/showMessage")
+        assert "GL999" in message["params"]["message"]
+        (project / "pyproject.toml").write_text("[tool.gradline]\nselect = ['GL202']\n")
+        changes = [{"uri": (project / "pyproject.toml").as_uri(), "type": 2}]
+        client.notify("workspace/didChangeWatchedFiles", {"changes": changes})
+        assert [item["code"] for item in client.diagnostics((project / "train.py").as_uri(), None)] == ["GL202"]
