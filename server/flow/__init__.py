@@ -1,6 +1,6 @@
 """The abstract interpreter: what a program does to its gradients, as `Flow`.
 
-    for flow in interpret(project, module, wanted=lambda text: True):
+    for flow in interpret(project, module, wanted=lambda name, text: True):
         for event in flow.of(events.Backward): ...
 
 `events` says what can be asked. A `Flow` covers one *entry point*: a module's top level, or one function that nothing
@@ -22,6 +22,7 @@ from .interp import ALONE_DEPTH_LIMIT, ALONE_STEP_LIMIT, Args, Interpreter, OutO
 from .standalone import call_alone
 
 E = TypeVar("E", bound=events.Event)
+Wanted = Callable[[str, str], bool]  # of a function's name and text: may it be the place of a finding
 
 
 @dataclass
@@ -47,12 +48,17 @@ class Flow:
         """The events of one kind, in the order in which they happened."""
         return (event for event in self.events if isinstance(event, kind))
 
+    @property
+    def selected(self) -> set[int]:
+        """The numbers of loops (by identity) that chose an item or went to unknown code."""
+        return self.run.notes.get("selected", set()) if self.run is not None else set()  # type: ignore[return-value]
+
     def called(self, *names: str) -> Iterator[events.Called]:
         return (event for event in self.of(events.Called) if event.name in names)
 
 
-def interpret(project: Project, module: Module, wanted: Callable[[str], bool], watch: Watch | None = None) -> list[Flow]:
-    """Run a module's top level as a script, then each of its functions that was not reached and whose text is `wanted`."""
+def interpret(project: Project, module: Module, wanted: Wanted, watch: Watch | None = None) -> list[Flow]:
+    """Run a module's top level as a script, then each of its functions that was not reached and that is `wanted`."""
     run = Interpreter(project)
     run.watch = watch
     flows = []
@@ -62,7 +68,7 @@ def interpret(project: Project, module: Module, wanted: Callable[[str], bool], w
     left = [
         (unit, owner)
         for unit, owner in functions(module)
-        if wanted(unit.text) and not any(p == module.path and unit.start <= s < unit.end for p, s in run.executed)
+        if wanted(unit.name, unit.text) and not any(p == module.path and unit.start <= s < unit.end for p, s in run.executed)
     ]
     if not left:
         return flows
@@ -85,7 +91,7 @@ _CALL = re.compile(r"^[A-Za-z_][\w.]*\(|^(?:for|while|with|async)\b")
 _GUARD = re.compile(r"if\s+(?:TYPE_CHECKING|typing\.TYPE_CHECKING|sys\.|is_\w+available)")
 
 
-def _acts(unit: Unit, wanted: Callable[[str], bool]) -> bool:
+def _acts(unit: Unit, wanted: Wanted) -> bool:
     """Whether a unit of the top level does something, and is no mere definition, import or constant."""
     text = unit.text
     if unit.is_def or unit.kind == "class" or text.startswith(("import", "from", '"', "'", "@")):
@@ -93,8 +99,8 @@ def _acts(unit: Unit, wanted: Callable[[str], bool]) -> bool:
     if text.startswith("if"):
         return _GUARD.match(text) is None and "(" in text
     if text.startswith("try"):
-        return wanted(text)
-    return _CALL.match(text) is not None or ("(" in text and wanted(text))
+        return wanted("", text)
+    return _CALL.match(text) is not None or ("(" in text and wanted("", text))
 
 
 def functions(module: Module) -> Iterator[tuple[Unit, Unit | None]]:

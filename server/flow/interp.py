@@ -75,7 +75,7 @@ class Loop:
     cleanups: int
     unrolled: bool = False  # the iterations are passed one by one
     place: Place | None = None  # what it iterates over, or its condition
-    over: Value = UNKNOWN  # the iterable; UNKNOWN for `while`
+    over: Value = UNKNOWN  # the iterable; NONE for `while`
     counted: bool = False  # over `range(...)`
     length: int | None = None  # the number of iterations, where it is known
     index: int = 0  # which pass over the body this is
@@ -543,7 +543,7 @@ class Interpreter:
             return self.run_body(s.orelse)
         self.widen(s.body)
         forever = isinstance(s.test, ir.Const) and bool(s.test.value)
-        kind = Loop(0, 0, place=self.place(s.test.at))
+        kind = Loop(0, 0, place=self.place(s.test.at), over=NONE)
         return self.repeat(s.body, lambda: None if forever else self.eval(s.test), kind, forever)
 
     def repeat(self, body: ir.Body, begin: Callable[[], object], kind: Loop, forever: bool = False) -> bool:

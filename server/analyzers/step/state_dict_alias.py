@@ -1,0 +1,66 @@
+"""`state_dict()` was kept as if it were a copy: it holds the weights themselves, which go on changing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from ...facts import Mapping, Object, StateOf, Value, alternatives
+from ...findings import Finding, Severity, Step
+from ...flow import events
+from ...flow.modules import leaves_of
+from ...rule import Rule
+
+if TYPE_CHECKING:
+    from ...flow import Flow
+
+
+def check(flow: Flow) -> Iterable[Finding]:
+    taken: dict[StateOf, tuple[int, events.Called]] = {}
+    stepped: list[tuple[int, events.Step]] = []
+    for index, event in enumerate(flow.events):
+        if isinstance(event, events.Step):
+            stepped.append((index, event))
+        if not isinstance(event, events.Called) or not event.args and event.name != "Module.state_dict":
+            continue
+        if event.name == "Module.state_dict":
+            for state in _states(event.result):
+                taken[state] = (index, event)
+        elif event.name in ("Module.load_state_dict", "torch.save"):
+            for state in _states(event.args[0]):
+                start, origin = taken.get(state, (index, event))
+                if event.name == "Module.load_state_dict" and state.module is not event.owner:
+                    continue  # another module: it may be meant to follow
+                if event.name == "torch.save" and not origin.branches:
+                    continue  # made once, to be saved as it is then
+                moved = _moved(flow, state.module, [step for at, step in stepped if at > start])
+                if moved is not None:
+                    what = "loading it changes nothing" if event.name != "torch.save" else "the last weights are saved"
+                    yield Finding(
+                        "", "", RULE.severity, state.place,
+                        "`state_dict()` is no copy: it holds the weights themselves, which every later step changes",
+                        (Step(event.place, f"{what}"), Step(moved.place, "this step changes what was kept")),
+                    )  # fmt: skip
+
+
+def _states(value: Value, depth: int = 3) -> Iterator[StateOf]:
+    """The states that are in a value, directly or in a dict."""
+    for option in alternatives(value):
+        if isinstance(option, Mapping):
+            of = option.cells.get("of")
+            if isinstance(of, StateOf):
+                yield of
+            elif depth:
+                for item in option.cells.values():
+                    if isinstance(item, Value):
+                        yield from _states(item, depth - 1)
+
+
+def _moved(flow: Flow, module: Object, steps: list[events.Step]) -> events.Step | None:
+    if flow.run is None:
+        return None
+    leaves = set(leaves_of(flow.run, module)[0])
+    return next((step for step in steps if leaves & set(step.leaves)), None)
+
+
+RULE = Rule(code="GL412", severity=Severity.WARNING, check=check)
