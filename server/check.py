@@ -19,6 +19,24 @@ if TYPE_CHECKING:
 # A file or function without any of these words can't be the place of a finding, and is not interpreted for its own
 # sake (it is when others call it).
 TRIGGERS = re.compile(r"backward|grad|optim|\bnn\b|autocast|Scaler|\.step\b|Parameter|checkpoint")
+# What a function that is judged alone must have in it. A constructor is judged for what it puts into plain containers,
+# a forward for what it makes anew at every call.
+ALONE = re.compile(
+    r"backward|no_grad|enable_grad|inference_mode|requires?_grad|set_grad|Scaler|autograd|Parameter\(|checkpoint"
+    r"|\.grad\b|\.step\b|dropout|\.detach\(\)[ \t]*$|cross_entropy|_with_logits|_loss\(",
+    re.MULTILINE,
+)
+CONTAINER = re.compile(r"\bnn\.[A-Z]\w+\(")
+LISTED = re.compile(r"[=(\[{,:]\s*[\[{]|\b(?:list|dict)\(|\.(?:append|extend|setdefault)\(")
+
+
+def judged_alone(name: str, text: str) -> bool:
+    """Whether a function that nothing reaches can be the place of a finding."""
+    if ALONE.search(text) is not None:
+        return True
+    if name == "__init__":
+        return CONTAINER.search(text) is not None and LISTED.search(text) is not None
+    return name == "forward" and CONTAINER.search(text) is not None
 
 
 @dataclass(frozen=True)
@@ -89,7 +107,7 @@ def _analyse(project: Project, path: str) -> tuple[Analysis, frozenset[str]]:
     findings: list[Finding] = []
     notes: list[str] = []
     read = {path}
-    for flow in interpret(project, module, lambda text: TRIGGERS.search(text) is not None):
+    for flow in interpret(project, module, judged_alone):
         read |= flow.read
         notes.extend(f"{path}: too large to be followed to its end ({note})" for note in flow.notes)
         for rule in rules().values():

@@ -20,7 +20,7 @@ from .text import Source
 from .units import Unit, cut
 
 # Words that may change grad mode when they run at module level; nothing else outlives a `with` block (claims M9).
-SWITCHES = re.compile(r"set_grad_enabled|__enter__|enter_context|next\(")
+SWITCHES = re.compile(r"set_grad_enabled|(?:_grad|inference_mode)\s*\([^()]*\)\s*\.__enter__|enter_context\(\s*torch")
 # Libraries that are modelled or known to leave grad mode alone; they are never opened.
 MODELLED = frozenset({"torch", "numpy", "torchvision", "torchaudio", "scipy", "pandas", "matplotlib", "sklearn", "tqdm",
                       "jax", "tensorflow", "transformers", "accelerate", "lightning", "pytorch_lightning", "PIL", "cv2",
@@ -55,6 +55,7 @@ class Module:
     source: Source
     in_project: bool
     units: tuple[Unit, ...] = ()
+    bindings: dict[str, tuple[int, ...]] | None = field(default=None, repr=False)  # see `flow.scopes`
     _imports: list[tuple[int, str, tuple[str, ...]]] | None = field(default=None, repr=False)
 
     @property
@@ -263,17 +264,17 @@ class Project:
 
     @staticmethod
     def _switches(module: Module) -> bool:
-        if not SWITCHES.search(module.source.text) or "grad" not in module.source.text:
+        """Whether the module's own top level switches, or calls a function of the module that does."""
+        if not SWITCHES.search(module.source.text):
             return False
-        inside = False
+        top: list[str] = []
+        switching: list[str] = []
         for unit in module.units:
             if unit.kind == "class" or unit.is_def:
-                inside = inside or SWITCHES.search(unit.text) is not None
-            elif SWITCHES.search(unit.text):
-                return True
-        # A function that switches may be called at module level: look for any call there.
-        return inside and any(
-            "(" in u.text and not u.text.lstrip().startswith(("import", "from", "if __name__"))
-            for u in module.units
-            if u.kind != "class" and not u.is_def
-        )
+                if SWITCHES.search(unit.text):
+                    switching.append(unit.name)
+            elif not unit.text.startswith(("import", "from", "if __name__")):
+                if SWITCHES.search(unit.text):
+                    return True
+                top.append(unit.text)
+        return any(re.search(rf"\b{name}\b", text) for name in switching for text in top)

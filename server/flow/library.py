@@ -38,7 +38,6 @@ from ..facts import (
     Range,
     Scope,
     Sequence,
-    StateOf,
     Storage,
     Tensor,
     Text,
@@ -586,7 +585,7 @@ def clone(run: Interpreter, value: object, done: dict[int, object], place: Place
         mapping = Mapping({}, value.place, value.complete)
         done[id(value)] = mapping
         for key, item in value.cells.items():
-            if not isinstance(item, StateOf):
+            if key != "of":  # a copy is no longer the module's own
                 mapping.cells[key] = clone(run, item, done, place) if isinstance(item, Value) else item
         return mapping
     return value if isinstance(value, Value) else UNKNOWN

@@ -316,7 +316,7 @@ def call_module_method(run: Interpreter, obj: Object, name: str, args: Args, e: 
     if name == "state_dict":
         if place is not None:
             mapping = Mapping({"rest": Tensor(tag="state", dtype=FLOAT)}, place, complete=False)
-            mapping.cells["of"] = StateOf(obj, place)
+            mapping.cells["of"] = frozenset({StateOf(obj, place)})
             called(run, place, "Module.state_dict", args, obj, mapping)
             return mapping
         return UNKNOWN

@@ -1,0 +1,261 @@
+"""The names of modules: bound when they are asked for, so that importing a large package costs next to nothing.
+
+A module whose import may change grad mode is run from top to bottom, as Python does. Any other is only *opened*: a
+name that is asked of it is found in the index of its units, and the units that bind it are run then. Functions and
+classes are not even read before they are used.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Protocol
+
+from .. import ir, torchlib
+from ..facts import UNKNOWN, Class, Const, External, Frames, ModuleValue, Scope, Text, Value
+from ..project import Module
+from ..units import Unit
+
+if TYPE_CHECKING:
+    from .interp import Interpreter
+
+_ASSIGNED = re.compile(r"^[ \t]*([A-Za-z_]\w*(?:[ \t]*,[ \t]*[A-Za-z_]\w*)*)[ \t]*(?::[^=\n]*)?=(?!=)", re.MULTILINE)
+_DEFINED = re.compile(r"^[ \t]+(?:async[ \t]+def|def|class)[ \t]+(\w+)", re.MULTILINE)
+
+
+class Lazy(Protocol):
+    """What stands for a value that is not made yet."""
+
+    previous: object
+
+    def make(self, run: Interpreter) -> Value: ...
+
+
+class LazyDef:
+    """A `def` or `class` that was met but not read."""
+
+    __slots__ = ("cls", "module", "previous", "scope", "unit")
+
+    def __init__(self, unit: Unit, module: Module, scope: Scope, cls: Class | None, previous: object) -> None:
+        self.unit, self.module, self.scope, self.cls = unit, module, scope, cls
+        self.previous = previous
+
+    def make(self, run: Interpreter) -> Value:
+        from .interp import Frame
+
+        frame = Frame(self.scope, self.module, self.unit, self.unit.start, cls=self.cls)
+        frames, run.frames = run.frames, [*run.frames, frame]
+        mode, before = run.state.mode, dict(self.scope.names) if self.unit.kind == "class" else None
+        try:
+            for statement in self.unit.ir:
+                if isinstance(statement, ir.Def):
+                    return run.make_function(statement)
+                if isinstance(statement, ir.Class):
+                    from .objects import make_class
+
+                    return make_class(run, statement)
+        finally:
+            run.frames = frames
+            run.state.mode = mode
+            del before
+        return UNKNOWN
+
+
+class LazyName:
+    """A name that is bound by `from module import name`."""
+
+    __slots__ = ("at", "importer", "module", "name", "previous")
+
+    def __init__(self, module: Module, name: str, importer: Module, at: int) -> None:
+        self.module, self.name, self.importer, self.at = module, name, importer, at
+        self.previous: object = None
+
+    def make(self, run: Interpreter) -> Value:
+        return attribute(run, self.module, self.name, self.at)
+
+
+# ---------------------------------------------------------------- opening and running
+
+
+def run_module(run: Interpreter, module: Module, main: bool = False) -> Scope:
+    """Execute a module's top level (once), as an import does."""
+    from .interp import Frame
+
+    scope = open_module(run, module)
+    if main:
+        scope.names["__name__"] = Const("__main__")
+    if module.path in run.running:
+        return scope
+    run.running.add(module.path)
+    frame = Frame(scope, module, None, 0, mark=run.state.mark())
+    frames, run.frames = run.frames, [*run.frames, frame]
+    try:
+        for unit in module.units:
+            if run_unit(run, unit):
+                break
+    finally:
+        run.frames = frames
+    return scope
+
+
+def run_unit(run: Interpreter, unit: Unit) -> bool:
+    frame = run.frame
+    saved = frame.unit, frame.base
+    frame.unit, frame.base = unit, unit.start
+    try:
+        if unit.name and (unit.is_def or unit.kind == "class"):
+            names = frame.scope.names
+            run.state.set(names, unit.name, LazyDef(unit, frame.module, frame.scope, frame.cls, names.get(unit.name)))
+            return False
+        return run.run_body(unit.ir)
+    finally:
+        frame.unit, frame.base = saved
+
+
+def open_module(run: Interpreter, module: Module) -> Scope:
+    """The scope of a module, whose names are found as they are asked for."""
+    scope = run.scopes.get(module.path)
+    if scope is None:
+        scope = Scope({"__name__": Const(module.name), "__file__": Text()})
+        run.scopes[module.path] = scope
+        run.read.add(module.path)
+    return scope
+
+
+def import_module(run: Interpreter, module: Module, at: int) -> Value:
+    """`import module`: run now only if that may change grad mode."""
+    run.read.add(module.path)
+    if module.path not in run.running and run.project.may_switch(module):
+        stack = run.stack
+        run.stack = Frames(run.place(at), f"import {module.name}", "import", stack)
+        try:
+            run_module(run, module)
+        finally:
+            run.stack = stack
+    return ModuleValue(module)
+
+
+# ---------------------------------------------------------------- asking for a name
+
+
+def name_in(run: Interpreter, module: Module, name: str) -> Value | None:
+    """The value of a module's own name; None if the module does not bind it."""
+    scope = open_module(run, module)
+    value = run.force(scope.names, name)
+    if value is not None or module.path in run.running:
+        return value if value is not None else _starred(run, module, name)
+    done = run.opened.setdefault(module.path, set())
+    for index in bindings(module).get(name, ()):
+        if index not in done:
+            done.add(index)
+            _run_apart(run, module, scope, module.units[index])
+    value = run.force(scope.names, name)
+    return value if value is not None else _starred(run, module, name)
+
+
+def _run_apart(run: Interpreter, module: Module, scope: Scope, unit: Unit) -> None:
+    """Run one unit of a module whose import has no effect on what is being interpreted."""
+    from .interp import Frame
+
+    mode, stack = run.state.mode, run.stack
+    frames, run.frames = run.frames, [*run.frames[:1], Frame(scope, module, None, 0, mark=run.state.mark())]
+    try:
+        run_unit(run, unit)
+    finally:
+        run.frames, run.stack, run.state.mode = frames, stack, mode
+
+
+def bindings(module: Module) -> dict[str, tuple[int, ...]]:
+    """For each name that the module's top level may bind, the units that do; star imports under `*`."""
+    if module.bindings is None:
+        found: dict[str, list[int]] = {}
+        for index, unit in enumerate(module.units):
+            for name in _bound_by(unit):
+                found.setdefault(name, []).append(index)
+        module.bindings = {name: tuple(units) for name, units in found.items()}
+    return module.bindings
+
+
+def _bound_by(unit: Unit) -> set[str]:
+    if unit.name and (unit.is_def or unit.kind == "class"):
+        return {unit.name}
+    text = unit.text
+    names: set[str] = set()
+    if text.startswith(("import", "from")):
+        for statement in unit.ir:
+            if isinstance(statement, ir.Import):
+                names.update(a.asname or a.name.partition(".")[0] for a in statement.names)
+            elif isinstance(statement, ir.ImportFrom):
+                names.update(a.asname or a.name for a in statement.names)
+        return names
+    for group in _ASSIGNED.findall(text):
+        names.update(part.strip() for part in group.split(","))
+    if unit.kind == "block" or text.startswith(("if", "try", "for", "with", "while")):
+        names.update(_DEFINED.findall(text))
+        if "import" in text:
+            for level in module_imports(unit):
+                names.update(level)
+    return names
+
+
+def module_imports(unit: Unit) -> list[list[str]]:
+    """The names that imports inside a block at the top level bind."""
+    found: list[list[str]] = []
+
+    def look(body: ir.Body, inside: Unit) -> None:
+        for s in body:
+            if isinstance(s, ir.Part):
+                child = inside.children[s.index]
+                look(child.ir, child)
+            elif isinstance(s, ir.Import):
+                found.append([a.asname or a.name.partition(".")[0] for a in s.names])
+            elif isinstance(s, ir.ImportFrom):
+                found.append([a.asname or a.name for a in s.names])
+            else:
+                for part in ("body", "orelse", "final"):
+                    block = getattr(s, part, None)
+                    if isinstance(block, tuple) and not isinstance(s, (ir.Def, ir.Class)):
+                        look(block, inside)
+                for handler in getattr(s, "handlers", ()):
+                    look(handler.body, inside)
+
+    look(unit.ir, unit)
+    return found
+
+
+def attribute(run: Interpreter, module: Module, name: str, at: int) -> Value:
+    """`module.name`, also when it is a submodule that was not imported yet."""
+    value = name_in(run, module, name)
+    if value is not None:
+        return value
+    submodule = run.project.submodule(module, name)
+    if submodule is not None:
+        return import_module(run, submodule, at)
+    return UNKNOWN
+
+
+def _starred(run: Interpreter, module: Module, name: str) -> Value | None:
+    """A name that a star import may have brought."""
+    if name.startswith("_"):
+        return None
+    if module.path not in run.running:
+        done = run.opened.setdefault(module.path, set())
+        for index in bindings(module).get("*", ()):
+            if index not in done:
+                done.add(index)
+                _run_apart(run, module, open_module(run, module), module.units[index])
+    for source in run.stars.get(module.path, ()):
+        if isinstance(source, Module):
+            if (module.path, source.path, name) in run.asking:
+                continue
+            run.asking.add((module.path, source.path, name))
+            try:
+                value = name_in(run, source, name)
+            finally:
+                run.asking.discard((module.path, source.path, name))
+            if value is not None:
+                return value
+        else:
+            full = f"{source}.{name}"
+            if torchlib.module(full) or torchlib.op(full) or torchlib.optimizer(full):
+                return External(torchlib.canonical(full))
+    return None
