@@ -48,8 +48,8 @@ def _states(value: Value, depth: int = 3) -> Iterator[StateOf]:
     for option in alternatives(value):
         if isinstance(option, Mapping):
             of = option.cells.get("of")
-            if isinstance(of, StateOf):
-                yield of
+            if isinstance(of, frozenset):
+                yield from of
             elif depth:
                 for item in option.cells.values():
                     if isinstance(item, Value):

@@ -1,0 +1,46 @@
+"""An evaluation runs with gradients on, and what it keeps holds the graph of every batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...facts import Switched, Tensor
+from ...findings import Finding, Severity, Step
+from ...flow import events
+from ...rule import Rule
+from .._graph import below, wanted
+
+if TYPE_CHECKING:
+    from ...flow import Flow
+
+
+def evaluated_by(flow: Flow, kept: events.Kept) -> events.Forward | None:
+    """The call of a model in evaluation mode whose graph is kept; None if there is none."""
+    graph = below(kept.value)
+    for event in reversed(flow.events[: flow.events.index(kept)]):
+        if isinstance(event, events.Forward) and isinstance(event.result, Tensor) and id(event.result.node) in graph:
+            kinds = {mode.kind for mode in event.modes if isinstance(mode, Switched)}
+            return event if kinds == {"eval"} else None
+    return None
+
+
+def check(flow: Flow) -> Iterable[Finding]:
+    if not flow.whole or not flow.complete:
+        return
+    for kept in flow.of(events.Kept):
+        if kept.freed is not None or below(kept.value) & wanted(flow):
+            continue
+        event = evaluated_by(flow, kept)
+        if event is not None:
+            switched = next(mode.place for mode in event.modes if isinstance(mode, Switched))
+            trail = [Step(kept.place, "this keeps the graph of every batch")]
+            if switched is not None:
+                trail.append(Step(switched, "`eval()` does not turn gradients off"))
+            yield Finding(
+                "", "", RULE.severity, event.place,
+                "this evaluation builds graphs that nobody goes backward through: run it under `torch.no_grad()`", tuple(trail),
+            )  # fmt: skip
+
+
+RULE = Rule(code="GL902", severity=Severity.WARNING, check=check)

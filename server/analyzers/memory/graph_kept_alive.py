@@ -1,0 +1,35 @@
+"""A sum or a list of losses keeps the graph of every batch alive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...findings import Finding, Severity, Step
+from ...flow import events
+from ...rule import Rule
+from .._graph import below, wanted
+from .eval_builds_graphs import evaluated_by
+
+if TYPE_CHECKING:
+    from ...flow import Flow
+
+
+def check(flow: Flow) -> Iterable[Finding]:
+    for event in flow.of(events.Kept):
+        trail: tuple[Step, ...] = ()
+        if event.freed is not None:
+            trail = (Step(event.freed, "backward has gone through this graph already"),)
+        elif not flow.whole or not flow.complete or event.how != "sum":
+            continue
+        elif below(event.container) & wanted(flow) or evaluated_by(flow, event) is not None:
+            continue
+        what = "sum" if event.how == "sum" else "list"
+        yield Finding(
+            "", "", RULE.severity, event.place,
+            f"this {what} keeps the graph of every turn alive, and nothing goes backward through it: add `.item()` or `.detach()`",
+            trail,
+        )  # fmt: skip
+
+
+RULE = Rule(code="GL901", severity=Severity.WARNING, check=check)

@@ -1,0 +1,32 @@
+"""`.item()` in compiled code: `torch.compile` has to leave its graph at every call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...facts import Const
+from ...findings import Finding, Severity, Step
+from ...flow import events
+from ...rule import Rule
+
+if TYPE_CHECKING:
+    from ...flow import Flow
+
+
+def check(flow: Flow) -> Iterable[Finding]:
+    captured = any(
+        event.name == "capture_scalar_outputs" and not (isinstance(event.value, Const) and not event.value.value)
+        for event in flow.of(events.Attribute)
+    )
+    if captured:
+        return
+    for event in flow.of(events.GraphBreak):
+        yield Finding(
+            "", "", RULE.severity, event.place,
+            f"{event.how} in compiled code breaks the graph in two at every call: return the tensor, and take the number outside",
+            (Step(event.compiled, "this is compiled here"),),
+        )  # fmt: skip
+
+
+RULE = Rule(code="GL602", severity=Severity.WARNING, check=check)
