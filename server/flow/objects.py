@@ -41,6 +41,7 @@ from . import events, scopes
 from .interp import Frame, Interpreter
 
 MODULE = "torch.nn.Module"
+WRAPPERS = frozenset({"torch.nn.DataParallel", "torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.DataParallel"})
 
 
 # ---------------------------------------------------------------- classes
@@ -123,7 +124,7 @@ def is_module(value: Value) -> bool:
 
 
 def _is_module_base(name: str) -> bool:
-    return name == MODULE or module(name) is not None
+    return name == MODULE or name in WRAPPERS or module(name) is not None
 
 
 # ---------------------------------------------------------------- reading attributes
@@ -303,9 +304,13 @@ def super_of(run: Interpreter, args: list[Value]) -> Value:
     frame = next((f for f in reversed(run.frames) if f.function is not None and f.function.owner is not None), None)
     if len(args) == 2 and isinstance(args[0], Class):
         return Super(args[1], args[0])
-    if frame is None or frame.function is None or frame.function.bound is None or frame.function.owner is None:
+    if frame is None or frame.function is None or frame.function.owner is None:
         return UNKNOWN
-    return Super(frame.function.bound, frame.function.owner)
+    instance = frame.function.bound
+    if instance is None and frame.function.code.params:  # `Base.__init__(self, ...)`
+        given = frame.scope.names.get(frame.function.code.params[0].name)
+        instance = given if isinstance(given, (Object, Class)) else None
+    return UNKNOWN if instance is None else Super(instance, frame.function.owner)
 
 
 # ---------------------------------------------------------------- writing attributes

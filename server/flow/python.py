@@ -176,6 +176,8 @@ def _generate(run: Interpreter, e: ir.Comp, level: int, results: list) -> bool:
     generator = e.generators[level]
     iterable = run.eval(generator.iter)
     found = iterate(run, iterable, generator.iter)
+    if isinstance(iterable, Range) and iterable.counted and 0 < (iterable.length or 0) <= UNROLL_LIMIT:
+        found = Items(found.each, [found.each] * iterable.length)  # type: ignore[operator]
     exact = found.items is not None and len(found.items) <= UNROLL_LIMIT
     filtered = False
     for item in (found.items or []) if exact else [found.each]:

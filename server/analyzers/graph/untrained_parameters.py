@@ -108,7 +108,7 @@ def _lost(event: events.Backward, reached: set[int]) -> Iterable[tuple[Cut, list
             found = walk(source)
             leaves += [leaf for leaf in (*found.sure, *found.maybe) if id(leaf) not in reached]
             cuts.extend(found.cuts)
-        if leaves:
+        if leaves and cut.kind != "checkpoint":  # reentrant-checkpoint says that
             yield cut, leaves
 
 

@@ -79,7 +79,16 @@ def uses(flow: Flow, functions: frozenset[str], classes: frozenset[str]) -> Iter
             yield Use(event.place, first, second, event.result)
 
 
-def made_by(value: Value, ops: frozenset[str]) -> Place | None:
+def _layer(flow: Flow, node: Node) -> Place | None:
+    """Where the layer was made, if it is one of a `Sequential`: in its call it can't be seen."""
+    chains = {event.place for event in flow.of(events.Forward) if library_class(event.module) == "torch.nn.Sequential"}
+    for event in flow.of(events.Forward):
+        if isinstance(event.result, Tensor) and event.result.node is node and event.place in chains:
+            return event.module.place
+    return None
+
+
+def made_by(flow: Flow, value: Value, ops: frozenset[str]) -> Place | None:
     """Where the operation stands, one of `ops`, whose result the value is (but for its shape); None if it is another."""
     if not isinstance(value, Tensor) or not value.live:
         return None
@@ -88,7 +97,7 @@ def made_by(value: Value, ops: frozenset[str]) -> Place | None:
         if node is None or node.phi:
             return None
         if node.op in ops:
-            return node.place
+            return _layer(flow, node) or node.place
         if node.op not in PLAIN or len(node.inputs) != 1:
             return None
         node = node.inputs[0]

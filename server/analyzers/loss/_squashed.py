@@ -26,7 +26,10 @@ def without(context: FixContext, place: Place) -> tuple[Edit, ...] | None:
             return None
         return (Edit(tree.path, tree.span(holder.args[index - 1].value)[1], tree.span(outer.value)[1], ""),)
     positional = [arg.value for arg in call.args if arg.keyword is None]
-    method = isinstance(call.func, cst.Attribute) and call.func.attr.value in ("softmax", "sigmoid")
+    plain = (cst.Integer, cst.UnaryOperation)
+    method = isinstance(call.func, cst.Attribute) and call.func.attr.value in ("softmax", "sigmoid") and (
+        not positional or isinstance(positional[0], plain)
+    )  # fmt: skip
     module = tree.code(call.func.value) if method else ""
     imported = {"F", "torch", "nn.functional", "functional", "torch.nn.functional", "torch.special"}
     inner = call.func.value if method and module not in imported else next(iter(positional), None)

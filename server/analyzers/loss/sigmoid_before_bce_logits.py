@@ -24,7 +24,7 @@ SQUASHED = frozenset({"sigmoid", "Sigmoid", "expit", "sigmoid_"})
 
 def check(flow: Flow) -> Iterable[Finding]:
     for use in uses(flow, FUNCTIONS, CLASSES):
-        origin = made_by(use.input, SQUASHED)
+        origin = made_by(flow, use.input, SQUASHED)
         if origin is not None:
             yield Finding(
                 "", "", RULE.severity, use.place,

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from ... import ir
 from ...edits import Applicability, Fix, FixContext
-from ...facts import Class, Function, Leaf, Mapping, Object, Sequence, Tensor
+from ...edits import Applicability, Fix, FixContext
+from ...facts import Class, Function, Leaf, Mapping, Object, Sequence, Tensor, Union
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
 from ...flow.objects import is_module
 from ...rule import Rule
 from ._held import all_known, held, leaves_in, members, overrides, registrations, vague_containers
+from ._rewrite import package
 
 if TYPE_CHECKING:
     from ...flow import Flow
@@ -70,7 +72,25 @@ def _finding(event: events.Attribute, lost: list[Leaf]) -> Finding:
         f"`self.{event.name}` is a plain {kind}: what lies in it ({names}) is not registered, so `parameters()` does not "
         "hold it and no optimizer trains it",
         tuple(Step(p, "this is put into it") for p in list(outside)[:4]),
+        data=(("holds", _holds(event.value)), ("kind", "dict" if kind == "dict" else "list"), ("attribute", event.name)),
     )  # fmt: skip
+
+
+def _holds(container: object) -> str:
+    """"module" or "parameter" if the container holds nothing else, directly; "" if it is mixed, nested or not known."""
+    if isinstance(container, Mapping):
+        if "rest" in container.cells or any(not isinstance(key[1], str) for key in container.cells if isinstance(key, tuple)):
+            return ""
+        items: tuple[object, ...] = tuple(container.cells.values())
+    elif isinstance(container, Sequence):
+        found = container.cells.get("items")
+        items = found if isinstance(found, tuple) else (container.cells.get("each"),)
+    else:
+        return ""
+    flat = [option for item in items for option in (item.options if isinstance(item, Union) else (item,))]
+    if flat and all(isinstance(item, Object) and is_module(item) for item in flat):
+        return "module"
+    return "parameter" if flat and all(isinstance(item, Tensor) and any(members(item)) for item in flat) else ""
 
 
 def _within(inner: Place, outer: Place) -> bool:
@@ -146,6 +166,38 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         container, safe = f"{module}{kind}List", not isinstance(node, cst.Tuple)
     edit = tree.replace(node, f"{container}()" if empty else f"{container}({tree.code(node)})")
     return Fix(f"Use {container}", Applicability.SAFE if safe else Applicability.UNSAFE, (edit,))
+
+
+# Methods that a list or dict has, and torch's containers have not.
+_MISSING = frozenset("get setdefault sort remove copy index count reverse fromkeys popitem".split())
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Let torch's own container hold them.
+
+    Needs: the place is the right side of the assignment; `holds` is "module" or "parameter" if all that lies in it is
+    that and lies directly in it, and with string keys in a dict; `kind` is "list" or "dict".
+    """
+    holds, kind, name = finding.get("holds"), finding.get("kind"), finding.get("attribute")
+    tree = context.class_tree(finding.place)
+    if tree is None or not holds:
+        return None
+    cst = tree.cst
+    prefix = package(tree)
+    value: Any = tree.exactly(finding.place, cst.BaseExpression)
+    if value is None or prefix is None:
+        return None
+    for used in tree.nodes(cst.Attribute):
+        if used.attr.value in _MISSING and tree.code(used.value) == f"self.{name}":
+            return None
+    container = f"{prefix}.{'Module' if holds == 'module' else 'Parameter'}{'Dict' if kind == 'dict' else 'List'}"
+    code = tree.code(value)
+    own = isinstance(value, (cst.List, cst.ListComp, cst.Dict, cst.DictComp, cst.Tuple))
+    if isinstance(value, (cst.Tuple, cst.GeneratorExp)) and not value.lpar:
+        code = f"({code})"
+    empty = code in ("[]", "{}", "list()", "dict()")
+    applicability = Applicability.SAFE if own or empty else Applicability.UNSAFE
+    return Fix(f"Hold them in `{container}`", applicability, (tree.replace(value, f"{container}({'' if empty else code})"),))
 
 
 RULE = Rule(code="GL501", severity=Severity.WARNING, check=check)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ...edits import Applicability, Fix, FixContext, Tree
+from ...edits import Applicability, Fix, FixContext
 from ...facts import Object, Tensor
 from ...findings import Finding, Severity
 from ...flow import events
@@ -13,6 +14,7 @@ from ...flow.objects import is_module
 from ...flow.training import walk
 from ...rule import Rule
 from ._held import held, registrations
+from ._rewrite import around
 
 if TYPE_CHECKING:
     from ...flow import Flow
@@ -85,6 +87,19 @@ def _within(tree: Tree, inner: Any, outer: Any) -> bool:
     first, last = tree.span(inner)
     start, end = tree.span(outer)
     return start <= first and last <= end and inner is not outer
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Make the Parameter last.
+
+    Needs: the place is the right side of the assignment, with one `nn.Parameter(...)` in it.
+    """
+    tree = context.scope_tree(finding.place)
+    if tree is None:
+        return None
+    value: Any = tree.exactly(finding.place, tree.cst.BaseExpression)
+    code = around(tree, value) if value is not None else None
+    return Fix("Make the Parameter last", Applicability.SAFE, (tree.replace(value, code),)) if code is not None else None
 
 
 RULE = Rule(code="GL502", severity=Severity.WARNING, check=check)
