@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def below(value: Value | Node | None) -> set[int]:
-    """The identities of every node that a backward from this value may meet, the first included."""
+    """The identities of every node that a backward from this value may meet, without the leaves."""
     node = value if isinstance(value, Node) else getattr(value, "node", None)
     seen: set[int] = set()
     todo = [node] if isinstance(node, Node) else []
     while todo and len(seen) < WALK_LIMIT:
         node = todo.pop()
-        if id(node) not in seen:
+        if node.leaf is None and id(node) not in seen:
             seen.add(id(node))
             todo.extend(node.inputs)
     return seen

@@ -51,7 +51,7 @@ from . import events
 from .calls import call, escape
 from .interp import Args, Interpreter
 from .modes import ENTERED, make_context
-from .modules import leaves_of, make_module
+from .modules import WRAPPERS, leaves_of, make_module
 from .objects import is_module
 from .python import b_range, iterate
 from .tensors import Inputs, cut_of, graph_of, lost_here, operate, rewrap, with_flag
@@ -106,7 +106,7 @@ def call_torch(run: Interpreter, name: str, args: Args, e: ir.Call | None) -> Va
     if handler is not None:
         return handler(run, args, e)
     place = run.place(e.at) if e is not None else None
-    if torchlib.module(name) is not None and place is not None:
+    if (torchlib.module(name) is not None or name in WRAPPERS) and place is not None:
         return make_module(run, name, args, place, e)
     if torchlib.optimizer(name) is not None and place is not None:
         obj = Object(External(name), place, label=name.rpartition(".")[2])

@@ -45,13 +45,12 @@ from ..facts import (
 from ..findings import Place
 from . import events
 from .interp import Args, Interpreter
-from .objects import MODULE, bound, find, is_module
+from .objects import MODULE, WRAPPERS, bound, find, is_module
 from .python import Items, iterate
 from .tensors import Inputs, bump, graph_of, is_average, possible_leaves, recorded, refuse_inference, save
 
 CONTAINERS = {"torch.nn.Sequential": "sequence", "torch.nn.ModuleList": "sequence", "torch.nn.ModuleDict": "mapping",
               "torch.nn.ParameterList": "sequence", "torch.nn.ParameterDict": "mapping"}  # fmt: skip
-WRAPPERS = frozenset({"torch.nn.DataParallel", "torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.DataParallel"})
 # From the second time step on the input of the weights is a result of the weights: they are always saved.
 RECURRENT = frozenset({"torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN"})
 
