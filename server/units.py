@@ -421,6 +421,12 @@ _shapes: dict[str, Shape] = {}
 _old_shapes: dict[str, Shape] = {}
 
 
+def forget() -> None:
+    """Drop every remembered shape (for measurements, and when memory is short)."""
+    _shapes.clear()
+    _old_shapes.clear()
+
+
 @functools.lru_cache(4096)
 def _def_shape(name: str) -> Shape:
     return Shape("code", name, True)
