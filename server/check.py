@@ -23,7 +23,7 @@ TRIGGERS = re.compile(r"backward|grad|optim|\bnn\b|autocast|Scaler|\.step\b|Para
 # a forward for what it makes anew at every call.
 ALONE = re.compile(
     r"backward|no_grad|enable_grad|inference_mode|requires?_grad|set_grad|Scaler|autograd|Parameter\(|checkpoint"
-    r"|\.grad\b|\.step\b|dropout|\.detach\(\)[ \t]*$|cross_entropy|_with_logits|_loss\(",
+    r"|\.grad\b|\.step\b|(?:\bF|functional)\.\w*(?:dropout|rrelu)|\.detach\(\)[ \t]*$|cross_entropy|_with_logits|_loss\(",
     re.MULTILINE,
 )
 CONTAINER = re.compile(r"\bnn\.[A-Z]\w+\(")
