@@ -1,0 +1,40 @@
+"""The scheduler steps before the optimizer: the first value of its schedule is skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...findings import Finding, Place, Severity, Step
+from ...flow import events
+from ...rule import Rule
+from ...torchlib import scheduler as known_scheduler
+from ._scheduler import optimizer_of
+
+if TYPE_CHECKING:
+    from ...flow import Flow
+
+
+def check(flow: Flow) -> Iterable[Finding]:
+    stepped: dict[int, events.Step] = {}
+    early: dict[Place, int] = {}  # the scheduler's steps that came before any of the optimizer's
+    for event in flow.events:
+        if isinstance(event, events.Step):
+            stepped.setdefault(id(event.optimizer), event)
+        elif isinstance(event, events.Called) and event.name == "Scheduler.step" and event.loops:
+            optimizer, name = optimizer_of(event)
+            info = known_scheduler(name)
+            if optimizer is None or optimizer.cells.get("escaped") or info is None or info.metric:
+                continue
+            first = stepped.get(id(optimizer))
+            if first is None:
+                early[event.place] = early.get(event.place, 0) + 1
+            elif early.pop(event.place, 0) == 1 and event.loops[-1].index and not event.loops[-1].unrolled:
+                yield Finding(
+                    "", "", RULE.severity, event.place,
+                    "the scheduler steps before the optimizer: the first value of its schedule is never used",
+                    (Step(first.place, "the optimizer steps after it"),),
+                )  # fmt: skip
+
+
+RULE = Rule(code="GL409", severity=Severity.WARNING, check=check)
