@@ -42,7 +42,6 @@ from ..facts import (
     join_all,
 )
 from ..findings import Place
-from . import events
 from .interp import Args, Frame, Interpreter
 from .objects import bound, find, is_module
 from .python import call_builtin, call_container
@@ -306,9 +305,7 @@ def with_mode(function: Function, context: Context, place: Place | None) -> Func
 
 
 KEEPS = frozenset(
-    "torch.compile torch.jit.script torch.jit.ignore torch.jit.unused torch.jit.export abc.abstractmethod "
-    "typing.override typing.no_type_check functools.lru_cache functools.cache functools.wraps "
-    "torch.amp.custom_fwd torch.amp.custom_bwd torch.cuda.amp.custom_fwd torch.cuda.amp.custom_bwd".split()
+    ["torch.compile", "torch.jit.script", "torch.jit.ignore", "torch.jit.unused", "torch.jit.export", "abc.abstractmethod", "typing.override", "typing.no_type_check", "functools.lru_cache", "functools.cache", "functools.wraps", "torch.amp.custom_fwd", "torch.amp.custom_bwd", "torch.cuda.amp.custom_fwd", "torch.cuda.amp.custom_bwd"]
 )
 
 
@@ -342,7 +339,6 @@ def decorated(run: Interpreter, decorator: Value, value: Value, place: Place, s:
     if isinstance(decorator, External):
         name = decorator.name
         if name in ENTERED and isinstance(value, Function):
-            from ..facts import INFERENCE
 
             kind = ENTERED[name]
             if kind is None:

@@ -30,7 +30,7 @@ from .tensors import Inputs, as_tensor, recorded
 
 BASE = "torch.autograd.Function"
 # Methods of a tensor that give one tensor, whatever their arguments are, beyond those that the facts know.
-ONE = frozenset("clone to float double half contiguous type cuda cpu detach".split())
+ONE = frozenset(["clone", "to", "float", "double", "half", "contiguous", "type", "cuda", "cpu", "detach"])
 
 
 def apply_function(run: Interpreter, cls: Class, args: Args, e: ir.Call | None) -> Value:
@@ -157,9 +157,9 @@ def _is_single(value: ir.Expr, single: set[str], body: ir.Body, depth: int = 6) 
             return value.id in single
         return all(
             isinstance(s, ir.AugAssign)
-            or isinstance(s, ir.Assign) and all(isinstance(t, ir.Name) for t in s.targets)
-            and _is_single(s.value, single if value.id in single else single | {value.id}, (), depth - 1)
-            or isinstance(s, ir.Assign) and all(isinstance(t, ir.Sub) for t in s.targets)
+            or (isinstance(s, ir.Assign) and all(isinstance(t, ir.Name) for t in s.targets)
+            and _is_single(s.value, single if value.id in single else single | {value.id}, (), depth - 1))
+            or (isinstance(s, ir.Assign) and all(isinstance(t, ir.Sub) for t in s.targets))
             for s in stores
         )  # fmt: skip
     if isinstance(value, ir.Bin):

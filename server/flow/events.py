@@ -112,6 +112,13 @@ class Step(Event):
 
 
 @dataclass(eq=False)
+class Iterated(Event):
+    """Somebody begins to iterate over a data loader."""
+
+    loader: Object
+
+
+@dataclass(eq=False)
 class GraphBreak(Event):
     """In code that runs compiled, a Python number is taken out of a tensor."""
 

@@ -18,7 +18,6 @@ from ..facts import (
     NONE,
     TRUE,
     UNKNOWN,
-    Array,
     Class,
     Const,
     Context,
@@ -31,7 +30,6 @@ from ..facts import (
     ModuleValue,
     Number,
     Object,
-    Parameters,
     Range,
     Scope,
     Sequence,
@@ -40,14 +38,13 @@ from ..facts import (
     Union,
     Unknown,
     Value,
-    alternatives,
     element,
     join,
     join_all,
 )
 from ..findings import Place
 from ..project import Module, Project
-from ..state import MISSING, Changes, State
+from ..state import Changes, State
 from ..units import Unit
 from . import events, scopes
 
@@ -509,6 +506,7 @@ class Interpreter:
         from .python import iterate
 
         iterable = self.eval(s.iter)
+        self.at = s.iter.at
         found = iterate(self, iterable, s.iter)
         target = s.target
         place = self.place(s.iter.at)

@@ -60,12 +60,7 @@ from .training import Phases, autograd_call, called_event, clear, make_optimizer
 # Libraries whose functions take values to show, store or describe them: a tensor or model that goes there comes back
 # as it was. Everything else may do anything with what it is given.
 HARMLESS = frozenset(
-    "time os sys json logging random math argparse pathlib warnings re datetime collections string pprint shutil csv "
-    "pickle yaml matplotlib seaborn wandb tqdm rich typing typing_extensions types gc psutil socket signal textwrap "
-    "tempfile glob subprocess uuid hashlib base64 struct traceback inspect platform itertools operator functools copy "
-    "contextlib dataclasses enum abc heapq bisect statistics fractions decimal numbers threading queue atexit builtins "
-    "numpy scipy sklearn pandas PIL cv2 imageio skimage torchvision.utils torchinfo torchsummary loguru tabulate "
-    "torch.utils.tensorboard tensorboardX einops mlflow".split()
+    ["time", "os", "sys", "json", "logging", "random", "math", "argparse", "pathlib", "warnings", "re", "datetime", "collections", "string", "pprint", "shutil", "csv", "pickle", "yaml", "matplotlib", "seaborn", "wandb", "tqdm", "rich", "typing", "typing_extensions", "types", "gc", "psutil", "socket", "signal", "textwrap", "tempfile", "glob", "subprocess", "uuid", "hashlib", "base64", "struct", "traceback", "inspect", "platform", "itertools", "operator", "functools", "copy", "contextlib", "dataclasses", "enum", "abc", "heapq", "bisect", "statistics", "fractions", "decimal", "numbers", "threading", "queue", "atexit", "builtins", "numpy", "scipy", "sklearn", "pandas", "PIL", "cv2", "imageio", "skimage", "torchvision.utils", "torchinfo", "torchsummary", "loguru", "tabulate", "torch.utils.tensorboard", "tensorboardX", "einops", "mlflow"]
 )
 
 
@@ -91,8 +86,7 @@ def call_external(run: Interpreter, name: str, args: Args, e: ir.Call | None) ->
 
 # Libraries that return torch's tensors, modules and optimizers: a method of what they give may be torch's.
 TORCH_RELATED = frozenset(
-    "torchvision transformers timm accelerate lightning pytorch_lightning diffusers peft trl deepspeed apex fairscale "
-    "torch_geometric kornia monai segmentation_models_pytorch efficientnet_pytorch torchaudio torchtext fastai".split()
+    ["torchvision", "transformers", "timm", "accelerate", "lightning", "pytorch_lightning", "diffusers", "peft", "trl", "deepspeed", "apex", "fairscale", "torch_geometric", "kornia", "monai", "segmentation_models_pytorch", "efficientnet_pytorch", "torchaudio", "torchtext", "fastai"]
 )
 
 
@@ -115,7 +109,7 @@ def call_torch(run: Interpreter, name: str, args: Args, e: ir.Call | None) -> Va
     if (torchlib.scheduler(name) is not None or name.startswith(LIBRARY_OBJECTS)) and place is not None:
         return make_object(run, name, args, place, e)
     factory = torchlib.factory(name)
-    if factory is not None and torchlib.op(name) is None or factory is not None and not args.positional:
+    if (factory is not None and torchlib.op(name) is None) or (factory is not None and not args.positional):
         return make_tensor(run, name, factory, args, place)
     if factory is not None:
         found = Inputs()

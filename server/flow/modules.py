@@ -8,10 +8,10 @@ from .. import ir, torchlib
 from ..facts import (
     ANY_RANK,
     FLOAT,
+    LOSS,
     MANY,
     NEW_MODES,
     NONE,
-    LOSS,
     SCALAR,
     UNKNOWN,
     Class,
@@ -180,11 +180,7 @@ def registered(run: Interpreter, obj: Object) -> list[Value]:
     for value in obj.attrs.values():
         if is_module(value):
             found.append(value)  # type: ignore[arg-type]
-        elif isinstance(value, Tensor) and any(leaf.kind in ("parameter", "weights") for leaf in possible_leaves(value)):
-            found.append(value)
-        elif isinstance(value, Union) and any(is_module(o) for o in value.options):
-            found.append(value)
-        elif isinstance(value, Unknown):
+        elif (isinstance(value, Tensor) and any(leaf.kind in ("parameter", "weights") for leaf in possible_leaves(value))) or (isinstance(value, Union) and any(is_module(o) for o in value.options)) or isinstance(value, Unknown):
             found.append(value)
     items = obj.cells.get("items")
     if isinstance(items, tuple):
@@ -248,12 +244,7 @@ def library_attribute(run: Interpreter, obj: Object, name: str, e: ir.Attr) -> V
 
 
 MODULE_METHODS = frozenset(
-    "parameters named_parameters buffers named_buffers children named_children modules named_modules train eval "
-    "zero_grad requires_grad_ to cuda cpu float double half bfloat16 type state_dict load_state_dict apply "
-    "register_buffer register_parameter add_module register_module register_forward_hook register_forward_pre_hook "
-    "register_full_backward_hook register_backward_hook get_submodule get_parameter forward append extend insert "
-    "share_memory to_empty compile double no_sync extra_repr __call__ flatten_parameters ipu xpu type keys values items "
-    "reset_parameters __init__".split()
+    ["parameters", "named_parameters", "buffers", "named_buffers", "children", "named_children", "modules", "named_modules", "train", "eval", "zero_grad", "requires_grad_", "to", "cuda", "cpu", "float", "double", "half", "bfloat16", "type", "state_dict", "load_state_dict", "apply", "register_buffer", "register_parameter", "add_module", "register_module", "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook", "register_backward_hook", "get_submodule", "get_parameter", "forward", "append", "extend", "insert", "share_memory", "to_empty", "compile", "double", "no_sync", "extra_repr", "__call__", "flatten_parameters", "ipu", "xpu", "type", "keys", "values", "items", "reset_parameters", "__init__"]
 )
 
 
@@ -383,7 +374,7 @@ def _grow(run: Interpreter, obj: Object, name: str, args: Args, place: Place | N
         return obj
     each = join_all(new) if new else new_each if new is None else UNKNOWN
     old = element(Sequence("list", obj.cells)) if items != () else None
-    run.state.set(obj.cells, "each", each if old is None or isinstance(old, Unknown) and items == () else join(old, each))
+    run.state.set(obj.cells, "each", each if old is None or (isinstance(old, Unknown) and items == ()) else join(old, each))
     run.state.set(obj.cells, "items", None)
     return obj
 
@@ -400,6 +391,7 @@ def iterate_object(run: Interpreter, obj: Object) -> Items | None:
     if cls.startswith("torch.utils.data."):
         from .training import data_of
 
+        run.record(events.Iterated(run.place_now(), run.stack, obj))
         return Items(data_of(run, obj))
     return None
 

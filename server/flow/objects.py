@@ -20,7 +20,6 @@ from ..facts import (
     Number,
     Object,
     ParameterOf,
-    Parameters,
     Range,
     Scope,
     Sequence,
@@ -35,8 +34,8 @@ from ..facts import (
     join,
     join_all,
 )
-from ..torchlib import canonical, module
 from ..findings import Place
+from ..torchlib import canonical, module
 from . import events, scopes
 from .interp import Frame, Interpreter
 
@@ -364,9 +363,7 @@ def augment(run: Interpreter, s: ir.AugAssign) -> None:
     if isinstance(old, Sequence) and s.op == "+":
         extend(run, old, value)
         return
-    if isinstance(old, Tensor) and not old.opaque:
-        new = inplace_binary(run, s.op, old, value, s)
-    elif isinstance(old, ParameterOf):
+    if (isinstance(old, Tensor) and not old.opaque) or isinstance(old, ParameterOf):
         new = inplace_binary(run, s.op, old, value, s)
     else:
         new = binary(run, s.op, old, value, ir.Bin(s.at, s.op, s.target, s.value))

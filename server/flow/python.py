@@ -235,7 +235,7 @@ def compare(run: Interpreter, op: str, left: Value, right: Value, e: ir.Compare)
         try:
             result = {
                 "==": lambda a, b: a == b, "!=": lambda a, b: a != b, "<": lambda a, b: a < b, "<=": lambda a, b: a <= b,
-                ">": lambda a, b: a > b, ">=": lambda a, b: a >= b, "is": lambda a, b: a is b or a == b and a is not True,
+                ">": lambda a, b: a > b, ">=": lambda a, b: a >= b, "is": lambda a, b: a is b or (a == b and a is not True),
                 "is not": lambda a, b: not (a is b or a == b), "in": lambda a, b: a in b, "not in": lambda a, b: a not in b,
             }[op](left.value, right.value)  # fmt: skip
         except TypeError:

@@ -15,8 +15,8 @@ from ..facts import (
     INT,
     LOSS,
     MANY,
-    NO_WRITES,
     MAYBE,
+    NO_WRITES,
     OFF,
     SCALAR,
     UNKNOWN,
@@ -58,9 +58,9 @@ BINARY = {
 PARTS = frozenset({"split", "chunk", "unbind", "split_with_sizes", "unsafe_chunk", "unsafe_split"})
 
 INT_DTYPES = frozenset(
-    f"torch.{n}" for n in "int8 int16 int32 int64 uint8 short int long bool uint16 uint32 uint64 LongTensor IntTensor".split()
+    f"torch.{n}" for n in ["int8", "int16", "int32", "int64", "uint8", "short", "int", "long", "bool", "uint16", "uint32", "uint64", "LongTensor", "IntTensor"]
 )
-FLOAT_DTYPES = frozenset(f"torch.{n}" for n in "float float16 float32 float64 half double bfloat16".split())
+FLOAT_DTYPES = frozenset(f"torch.{n}" for n in ["float", "float16", "float32", "float64", "half", "double", "bfloat16"])
 
 
 @dataclass
@@ -167,8 +167,7 @@ def as_tensor(value: ParameterOf) -> Tensor:
 
 
 # Arithmetic and reductions after which a rising measure still rises.
-MEASURING = frozenset("+ * / add mul div true_divide sum mean float double half long int to type cpu cuda detach data "
-                      "squeeze view reshape round clone stack cat topk".split())  # fmt: skip
+MEASURING = frozenset(["+", "*", "/", "add", "mul", "div", "true_divide", "sum", "mean", "float", "double", "half", "long", "int", "to", "type", "cpu", "cuda", "detach", "data", "squeeze", "view", "reshape", "round", "clone", "stack", "cat", "topk"])  # fmt: skip
 
 
 def operate(
@@ -232,7 +231,7 @@ def compute(
                 lost.append(Cut(f"{shown}(...)", kind, place, tuple(part.nodes), stack=run.stack))
             found.cuts.extend(part.cuts)
             found.tensors.extend(part.tensors)
-            found.unknown = found.unknown or part.unknown and flow == "zero"
+            found.unknown = found.unknown or (part.unknown and flow == "zero")
             continue
         found.add(run, value)
     if args is not None:

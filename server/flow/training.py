@@ -11,7 +11,6 @@ from ..facts import (
     FLOAT,
     INFERENCE,
     NONE,
-    OFF,
     UNKNOWN,
     WALK_LIMIT,
     Const,

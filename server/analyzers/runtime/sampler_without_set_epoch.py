@@ -1,0 +1,68 @@
+"""A `DistributedSampler` is never told the epoch: it gives the same order in each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...facts import TRUE, Const, External, Object
+from ...findings import Finding, Place, Severity, Step
+from ...flow import events
+from ...flow.interp import Args
+from ...rule import Rule
+
+if TYPE_CHECKING:
+    from ...flow import Flow
+
+SAMPLER = "torch.utils.data.DistributedSampler"
+
+
+def check(flow: Flow) -> Iterable[Finding]:
+    if not flow.complete:
+        return
+    told = {event.owner for event in flow.called(f"{SAMPLER}.set_epoch")}
+    made = {event.result: event for event in flow.called(SAMPLER)}
+    for event in flow.of(events.Iterated):
+        sampler = _sampler(event.loader)
+        if sampler is None or sampler in told or sampler not in made or not _shuffles(sampler):
+            continue
+        if event.loader.cells.get("escaped") or sampler.cells.get("escaped"):
+            continue
+        outer = {loop.place for loop in made[sampler].loops}
+        epochs = next((loop for loop in event.loops if loop.place not in outer and not loop.unrolled), None)
+        if epochs is None or epochs.place is None or not _trains(flow, event.place):
+            continue
+        yield Finding(
+            "", "", RULE.severity, event.place,
+            "every epoch sees the same order: the sampler shuffles with the epoch's number, and nobody calls `set_epoch`",
+            (Step(epochs.place, "this loop should begin with `sampler.set_epoch(epoch)`"),
+             Step(made[sampler].place, "the sampler is made here")),
+        )  # fmt: skip
+
+
+def _sampler(loader: Object) -> Object | None:
+    """The DistributedSampler of a loader, also inside of a batch sampler."""
+    for name in ("sampler", "batch_sampler"):
+        value = loader.cells.get(name)
+        if isinstance(value, Object) and isinstance(value.cls, External):
+            return value if value.cls.name == SAMPLER else _sampler(value)
+    return None
+
+
+def _shuffles(sampler: Object) -> bool:
+    args = sampler.cells.get("args")
+    value = args.get(3, "shuffle", TRUE) if isinstance(args, Args) else None
+    return isinstance(value, Const) and value.value is True
+
+
+def _trains(flow: Flow, place: Place) -> bool:
+    """Whether the loop that iterates there goes backward: an evaluation may have any order."""
+    for event in flow.of(events.Backward):
+        for loop in event.loops:
+            at = loop.place
+            if at is not None and at.path == place.path and at.start <= place.start and place.end <= at.end:
+                return True
+    return False
+
+
+RULE = Rule(code="GL605", severity=Severity.WARNING, check=check)
