@@ -88,7 +88,7 @@ def differences(ranks: list[dict]) -> list[dict[str, Any]]:
     base = {row["name"]: row for row in first.get("parameters", ())}
     for other in ranks[1:]:
         rows = {row["name"]: row for row in other.get("parameters", ())}
-        state = [n for n in base if n in rows and base[n]["grad"] != rows[n]["grad"]]
+        state = [n for n in base if n in rows and _states_differ(base[n], rows[n])]
         if state:
             text = f"rank {first['rank']} and rank {other['rank']} differ in whether {len(state)} parameters got a gradient"
             out.append({"kind": "gradients", "message": text, "parameters": state[:200]})
@@ -105,6 +105,13 @@ def differences(ranks: list[dict]) -> list[dict[str, Any]]:
             text = f"rank {first['rank']} and rank {other['rank']} do not have the same parameters"
             out.append({"kind": "parameters", "message": text, "parameters": missing[:200]})
     return out
+
+
+def _states_differ(one: dict, other: dict) -> bool:
+    """A shard may be empty or all zero on one rank alone."""
+    if one.get("sharded"):
+        return (one["grad"] == "none") != (other["grad"] == "none")
+    return one["grad"] != other["grad"]
 
 
 def counts(report: dict[str, Any]) -> int:

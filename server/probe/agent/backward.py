@@ -12,6 +12,7 @@ from .run import Run
 
 MAX_RECORDS = 128
 MAX_NAMES = 200
+NOTHING_HERE = -1.0  # a sharded gradient of which this rank holds no element
 
 
 def install(run: Run) -> None:
@@ -32,7 +33,8 @@ def install(run: Run) -> None:
             run.safely(failed, run, record, error)
             raise
         run.busy -= 1
-        run.safely(after, run, record, time.perf_counter() - start)
+        if not run.safely(after, run, record, time.perf_counter() - start):
+            run.blind = True  # what has a gradient is not known: nothing may be said of what has none
         run.maybe_stop()
         return result
 
@@ -209,7 +211,8 @@ def norms(run: Run, gradients: list) -> list[float]:
     return out
 
 
-def after(run: Run, record: dict, seconds: float) -> None:
+def after(run: Run, record: dict, seconds: float) -> bool:
+    """Look at the gradients; True when all of it was seen."""
     torch = run.torch
     record["ok"] = True
     record["seconds"] = round(seconds, 6)
@@ -223,14 +226,17 @@ def after(run: Run, record: dict, seconds: float) -> None:
             run.fresh.setdefault(key, []).append(run.backward_calls)
         run.grad_read = False
         if len(run.backwards) >= MAX_RECORDS:
-            return
+            return True
         named = [(key, name, p.grad) for key, (name, p) in run.parameters().items() if p.is_leaf and p.requires_grad]
         none = [name for _, name, gradient in named if gradient is None]
         have = [(key, name, gradient) for key, name, gradient in named if gradient is not None]
         zero: list[str] = []
         bad: list[str] = []
         good: list[float] = []
-        for (key, name, _), norm in zip(have, norms(run, [gradient for _, _, gradient in have])):
+        for (key, name, gradient), norm in zip(have, norms(run, [gradient for _, _, gradient in have])):
+            if not local(gradient).numel():
+                run.grads.setdefault(key, NOTHING_HERE)
+                continue
             finite = norm == norm and norm != float("inf")
             run.grads[key] = max(run.grads.get(key, 0.0), norm if finite else float("inf"))
             run.seen_grads[key] = {"norm": norm if finite else str(norm), "backward": run.backward_calls}
@@ -257,6 +263,7 @@ def after(run: Run, record: dict, seconds: float) -> None:
         }
         if bad:
             run.anomalies.append({"kind": "gradient is not finite", "params": bad[:20], "at": record["at"]})
+    return True
 
 
 def _age(run: Run, nodes: set) -> None:

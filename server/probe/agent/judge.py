@@ -182,7 +182,7 @@ class Judge:
     # ------------------------------------------------------------------------------------------ no gradient, zero
     def _without_gradient(self) -> None:
         run = self.run
-        if not self.good:
+        if not self.good or run.blind:
             return
         waiting = set()
         for entry in run.optimizers:
@@ -483,6 +483,8 @@ class Judge:
     # ------------------------------------------------------------------------------------------ optimizers, the loop
     def _optimizers(self) -> None:
         run = self.run
+        if run.blind:
+            return
         stepped = run.held(stepped_only=True)
         ended = self.stopped.startswith("the program ended")
         for entry in run.optimizers:

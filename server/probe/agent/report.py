@@ -9,6 +9,7 @@ import time
 from typing import Any, Optional
 
 from . import sources
+from .backward import NOTHING_HERE
 from .judge import Judge
 from .places import Place, one
 from .run import Run
@@ -112,6 +113,8 @@ def _row(run: Run, key: int, name: str, parameter: Any, holder: Optional[int]) -
         state = "frozen"
     elif norm is None:
         state = "none"
+    elif norm == NOTHING_HERE:
+        state = "empty"
     elif norm == float("inf"):
         state = "not finite"
     else:

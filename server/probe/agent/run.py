@@ -86,6 +86,7 @@ class Run:
         self.snapshot: list[tuple] = []
         self.step_started = 0.0
         self.in_step = False
+        self.blind = False
         # cuts
         self.cuts: dict[tuple, dict] = {}
         self.marks: dict[int, tuple] = {}
@@ -189,7 +190,8 @@ class Run:
                     if id(parameter) not in out:
                         label = f"<{list(parameter.shape)} held by {entry['type']}>"
                         out[id(parameter)] = (label, parameter)
-        for key, (ref, place, _) in list(self.leaves.items()):
+        sharded = any(hasattr(parameter, "_local_tensor") for _, parameter in out.values())
+        for key, (ref, place, _) in list(self.leaves.items()) if not sharded else ():  # gathered copies are no parameters
             tensor = ref()
             if tensor is not None and key not in out:
                 at = f"{os.path.basename(place.file)}:{place.line}" if place else "?"
