@@ -165,17 +165,18 @@ def cut(text: str, anchor: tuple[Unit, ...] | None = None) -> Units:
 
 # ---------------------------------------------------------------- masking
 
-# A comment; a string in three quotes; a string in one, which ends at the end of its line if it is not closed
+# A comment; a string in three quotes; a string in one, which ends at the end of its line if it is not closed. Each
+# alternative begins with a plain character: only then does `re` look for those characters before it tries any
 _OPAQUE = r"""
     \#[^\n]*
-  | \"{3} [^"\\]* (?: (?: \\. | "(?!"") ) [^"\\]* )* (?: \"{3} %(open)s )
-  | '{3} [^'\\]* (?: (?: \\. | '(?!'') ) [^'\\]* )* (?: '{3} %(open)s )
-  | %(line)s
-    " [^"\\\n]* (?: \\(?:\r\n|.) [^"\\\n]* )* "?
+  | \"\"\" [^"\\]* (?: (?: \\. | "(?!"") ) [^"\\]* )* (?: \"\"\" %(open)s )
+  | \'\'\' [^'\\]* (?: (?: \\. | '(?!'') ) [^'\\]* )* (?: \'\'\' %(open)s )
+  %(line)s
+  | " [^"\\\n]* (?: \\(?:\r\n|.) [^"\\\n]* )* "?
   | ' [^'\\\n]* (?: \\(?:\r\n|.) [^'\\\n]* )* '?
 """
 OPAQUE = re.compile(_OPAQUE % {"open": r"| \Z", "line": ""}, re.X | re.S)
-_OPAQUE_CLOSED = re.compile(_OPAQUE % {"open": "", "line": r"(?: \"{3} | '{3} ) [^\n]* |"}, re.X | re.S)
+_OPAQUE_CLOSED = re.compile(_OPAQUE % {"open": "", "line": r"| \"\"\"[^\n]* | \'\'\'[^\n]*"}, re.X | re.S)
 _LONE_RETURN = re.compile(r"\r(?!\n)")
 
 
