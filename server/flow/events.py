@@ -83,6 +83,7 @@ class GradFlag(Event):
     target: Value
     value: bool | None
     before: Tensor | None = None
+    source: object = None  # the expression that was assigned (IR), for rules that read intent from its words
 
 
 @dataclass(frozen=True)

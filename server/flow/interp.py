@@ -164,6 +164,7 @@ class Interpreter:
         self.compiled: Place | None = None  # what runs now was given to `torch.compile` there
         self.classes: dict[tuple[str, int], Class] = {}
         self.assigned: Place | None = None  # the right side of the assignment that runs now
+        self.assigned_e: ir.Expr | None = None
 
     # ------------------------------------------------------------ places and events
 
@@ -261,10 +262,10 @@ class Interpreter:
         value = self.eval(s.value)
         if isinstance(value, Tensor) and value.live and isinstance(s.value, ir.Bin) and s.value.op == "+":
             self.note_sum(s, value)
-        self.assigned = self.place(s.value.at)
+        self.assigned, self.assigned_e = self.place(s.value.at), s.value
         for target in s.targets:
             self.assign(target, value)
-        self.assigned = None
+        self.assigned = self.assigned_e = None
         return False
 
     def note_sum(self, s: ir.Assign, total: Tensor) -> None:
@@ -279,9 +280,9 @@ class Interpreter:
     def do_ann_assign(self, s: ir.AnnAssign) -> bool:
         if s.value is not None:
             value = self.eval(s.value)
-            self.assigned = self.place(s.value.at)
+            self.assigned, self.assigned_e = self.place(s.value.at), s.value
             self.assign(s.target, value)
-            self.assigned = None
+            self.assigned = self.assigned_e = None
         elif isinstance(s.target, ir.Name) and self.frame.cls is not None and self.frame.function is None:
             self.state.set(self.frame.scope.names, "?" + s.target.id, NONE)
         if isinstance(s.target, ir.Name) and self.frame.cls is not None and self.frame.function is None:

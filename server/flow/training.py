@@ -430,7 +430,7 @@ def set_tensor_attribute(run: Interpreter, owner: Value, name: str, value: Value
     if name == "requires_grad":
         truth = run.truth(value)
         before = owner if isinstance(owner, Tensor) else None
-        run.record(events.GradFlag(place, run.stack, "requires_grad = ...", owner, truth, before))
+        run.record(events.GradFlag(place, run.stack, "requires_grad = ...", owner, truth, before, run.assigned_e))
         if leaves:
             set_flags(run, leaves, truth, not isinstance(owner, ParameterOf) or owner.all_of)
         elif isinstance(owner, Tensor) and truth is True:
