@@ -423,6 +423,7 @@ class Context(Value):
     mode: Mode | None  # None: changes nothing that is known to matter (`nullcontext()`)
     before: Mode | None = None  # what is restored on leaving; set when it acts at construction
     name: str = ""
+    place: Place | None = None  # where an `autocast` that keeps copies of weights was made
 
 
 @dataclass(frozen=True, eq=False)

@@ -78,7 +78,11 @@ def call(run: Interpreter, func: Value, args: Args, e: ir.Call | None) -> Value:
 
         def way(option: Value):
             def go() -> bool:
-                results.append(call(run, option, args, e))
+                run.guesses += 1
+                try:
+                    results.append(call(run, option, args, e))
+                finally:
+                    run.guesses -= 1
                 return False
 
             return go
@@ -115,7 +119,11 @@ def escape(run: Interpreter, value: Value, depth: int = 3) -> None:
         node, _ = graph_of(value)
         if node is not None:
             handed = run.state.shared.get("handed", frozenset())
-            run.state.set(run.state.shared, "handed", handed | {node})  # type: ignore[operator]
+            if node not in handed:  # type: ignore[operator]
+                from .training import taint
+
+                run.state.set(run.state.shared, "handed", handed | {node})  # type: ignore[operator]
+                taint(run, node)
         return
     if isinstance(value, Object):
         if value.cells.get("escaped"):

@@ -46,6 +46,7 @@ class Backward(Event):
     guards: tuple[Guard, ...] = ()
     zero: tuple[Node, ...] = ()  # operations on the way whose gradient is exactly zero
     nodes: tuple[Node, ...] = ()  # the graph that is surely walked
+    guess: bool = False  # the value is one of several, and this event is for one of them
     always: bool = True  # no unknown condition decides whether it is reached
     bound: Place | None = None  # the statement that last gave the name that is back-propagated its value
 
@@ -86,6 +87,13 @@ class GradFlag(Event):
     source: object = None  # the expression that was assigned (IR), for rules that read intent from its words
 
 
+@dataclass(frozen=True, eq=False)
+class Autocast:
+    """One stay in an autocast block that was made there."""
+
+    place: Place
+
+
 @dataclass(frozen=True)
 class Guard:
     """A condition `... % every == ...` under which something is done once in so many iterations."""
@@ -110,6 +118,7 @@ class Step(Event):
     guards: tuple[Guard, ...] = ()
     via: str = ""  # "scaler" when a GradScaler made the step
     closure: bool = False
+    autocast: object = None  # the `Autocast` it runs in
 
 
 @dataclass(eq=False)
@@ -280,6 +289,8 @@ class Forward(Event):
     args: tuple[Value, ...] = ()
     result: Value | None = None
     modes: frozenset[object] = frozenset()
+    inside: Object | None = None  # the module whose forward calls it
+    autocast: object = None  # the `Autocast` it runs in
 
 
 @dataclass(eq=False)

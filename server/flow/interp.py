@@ -140,6 +140,7 @@ class Interpreter:
         self.state = State()
         self.events: list[events.Event] = []
         self.steps = 0
+        self.guesses = 0  # inside so many calls of which it is not known what is called
         self.alone = False  # one function is judged without its callers
         self.step_limit = STEP_LIMIT
         self.depth_limit = DEPTH_LIMIT
@@ -275,7 +276,7 @@ class Interpreter:
         assert isinstance(s.value, ir.Bin)
         target = s.targets[0]
         if type(target) is ir.Name and type(s.value.left) is ir.Name and target.id == s.value.left.id:
-            keep(self, self.eval(s.value.right), "sum", total, self.place(s.at))
+            keep(self, self.eval(s.value.right), "sum", total, self.place(s.value.right.at))
 
     def do_ann_assign(self, s: ir.AnnAssign) -> bool:
         if s.value is not None:

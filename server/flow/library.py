@@ -380,8 +380,17 @@ def t_zero_(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     return args.positional[0] if args.positional else UNKNOWN
 
 
-def t_autocast(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
-    return Context(None, name="torch.autocast")
+def t_autocast(name: str) -> Callable[[Interpreter, Args, ir.Call | None], Value]:
+    def handler(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+        if e is None:
+            return Context(None, name="torch.autocast")
+        called_event(run, name, args, e, NONE)
+        index = 2 if name == "torch.autocast" else 0
+        enabled, cached = args.get(index, "enabled", TRUE), args.get(None, "cache_enabled", TRUE)
+        keeps = all(value is not None and run.truth(value) is not False for value in (enabled, cached))
+        return Context(None, name="torch.autocast", place=run.place(e.at) if keeps else None)
+
+    return handler
 
 
 def t_jit(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
@@ -480,10 +489,9 @@ TORCH: dict[str, Callable[[Interpreter, Args, ir.Call | None], Value]] = {
     "torch.nn.utils.spectral_norm": t_identity,
     "torch.nn.utils.parametrizations.spectral_norm": t_identity,
     "torch.nn.utils.parametrizations.orthogonal": t_identity,
-    "torch.autocast": t_autocast,
-    "torch.amp.autocast": t_autocast,
-    "torch.cuda.amp.autocast": t_autocast,
-    "torch.cpu.amp.autocast": t_autocast,
+    "torch.autocast": t_autocast("torch.autocast"),
+    "torch.cuda.amp.autocast": t_autocast("torch.cuda.amp.autocast"),
+    "torch.cpu.amp.autocast": t_autocast("torch.cpu.amp.autocast"),
     "torch.jit.trace": t_jit,
     "torch.jit.script": t_jit,
     "torch.autograd.backward": t_autograd("torch.autograd.backward"),

@@ -88,6 +88,8 @@ def enter(run: Interpreter, value: Value, e: ir.Expr) -> tuple[Value, Callable[[
     """`with value as x:`: what `x` is, and what happens at the end of the block."""
     if isinstance(value, Context):
         before = run.state.mode
+        if value.place is not None:
+            return value, _enter_autocast(run, value.place)
         if value.mode is None:
             return value, lambda: None
         if value.before is None:
@@ -120,6 +122,19 @@ def enter(run: Interpreter, value: Value, e: ir.Expr) -> tuple[Value, Callable[[
     if isinstance(value, Function) or value is UNKNOWN:
         return UNKNOWN, _unknown_block(run)
     return UNKNOWN, lambda: None
+
+
+def _enter_autocast(run: Interpreter, place: Place) -> Callable[[], None]:
+    """Copies of weights are kept until the outermost block ends: each entering of that one is another `Autocast`."""
+    cells = run.state.shared
+    if cells.get("autocast") is not None:
+        return lambda: None
+    run.state.set(cells, "autocast", events.Autocast(place))
+
+    def leave() -> None:
+        run.state.set(cells, "autocast", None)
+
+    return leave
 
 
 def _unknown_block(run: Interpreter) -> Callable[[], None]:

@@ -470,6 +470,7 @@ def call_module(run: Interpreter, obj: Object, args: Args, e: ir.Call | None, th
         modes = obj.cells.get("modes")
         event = events.Forward(place, run.stack, obj, training, run.state.mode, tuple(args.positional), result)
         event.modes = modes if isinstance(modes, frozenset) else frozenset()
+        event.inside, event.autocast = run.frame.instance, run.state.shared.get("autocast")
         run.record(event)
     hooks = obj.cells.get("hooks", ())
     if isinstance(hooks, tuple):

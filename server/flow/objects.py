@@ -368,7 +368,7 @@ def augment(run: Interpreter, s: ir.AugAssign) -> None:
     else:
         new = binary(run, s.op, old, value, ir.Bin(s.at, s.op, s.target, s.value))
     if s.op == "+" and isinstance(new, Tensor) and new.live:
-        keep(run, value, "sum", new, place)
+        keep(run, value, "sum", new, run.place(s.value.at))
     if isinstance(s.target, ir.Name):
         run.bind(s.target.id, new)
         if run.watch is not None:

@@ -704,7 +704,7 @@ def _sequence_method(run: Interpreter, owner: Sequence, name: str, args: Args, e
         if name == "insert" and len(args.positional) == 2:
             value = args.positional[1]
         if e is not None:
-            keep(run, value, "list", owner, run.place(e.at))
+            keep(run, value, "list", owner, args.places[-1] if args.places else run.place(e.at))
             run.notes.setdefault("appended", []).append((owner, value, run.place(e.at)))  # type: ignore[attr-defined]
             run.record(events.Called(run.place(e.at), run.stack, "list.append", (owner, value), {}, NONE, owner,
                                      in_loop=len(run.frame.loops)))  # fmt: skip

@@ -182,12 +182,16 @@ def backward(
         place, run.stack, tensor, value_place, run.state.mode, given, keeps, grad=grad, create=bool(create)
     )
     event.always = run.certain_now()
+    event.guess = run.guesses > 0
     event.guards = run.guards
     event.bound = _binding(run, e)
     run.record(event)
     nothing = Const(None, place) if not grad else NONE
     if not isinstance(tensor, Tensor):
+        taint_all(run)
         return nothing
+    if not sure_graph(tensor) and not grad:
+        taint_all(run)
     event.cuts = tensor.cuts
     node, sure = graph_of(tensor)
     event.opaque = not sure
@@ -237,6 +241,26 @@ def backward(
         run.state.set(leaf.cells, "grad", Grad("?"))
     event.stale = tuple(stale)
     return nothing
+
+
+def sure_graph(tensor: Tensor) -> bool:
+    """Whether it is known which leaves the tensor reaches."""
+    node, sure = graph_of(tensor)
+    return sure and not tensor.opaque and not (node is not None and walk(node).opaque)
+
+
+def taint(run: Interpreter, node: Node) -> None:
+    """Something unknown may go backward through this graph: the gradients of its leaves are not known any more."""
+    found = walk(node)
+    for leaf in (*found.sure, *found.maybe):
+        run.state.set(leaf.cells, "grad", Grad("?", scaled=None))
+
+
+def taint_all(run: Interpreter) -> None:
+    """A backward from something unknown: any leaf that an optimizer holds may have got a gradient."""
+    for obj in run.objects:
+        for leaf in optimizer_leaves(obj):
+            run.state.set(leaf.cells, "grad", Grad("?", scaled=None))
 
 
 def _binding(run: Interpreter, e: ir.Call) -> Place | None:
@@ -305,7 +329,7 @@ def number_method(run: Interpreter, owner: Value, name: str, args: Args, e: ir.C
         run.record(
             events.Backward(
                 run.place(e.at), run.stack, owner, run.place(e.func.value.at), run.state.mode, False, False,
-                always=run.certain_now(), bound=_binding(run, e),
+                always=run.certain_now(), guess=run.guesses > 0, bound=_binding(run, e),
             )
         )  # fmt: skip
     return UNKNOWN
@@ -606,7 +630,7 @@ def step(run: Interpreter, optimizer: Object, place: Place, via: str = "", closu
     run.record(
         events.Step(
             place, run.stack, optimizer, leaves, tuple(empty), pending, tuple(stale), scaled, again, tuple(dropped),
-            run.guards, via, closure,
+            run.guards, via, closure, run.state.shared.get("autocast"),
         )
     )  # fmt: skip
 
