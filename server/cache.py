@@ -88,7 +88,7 @@ def _load(file: str, workspace: Workspace) -> Checked | None:
 
 def _save(file: str, workspace: Workspace, checked: Checked) -> None:
     disk = workspace.disk
-    answer = (
+    answer: Any = (
         _digests(disk.seen, disk.digest),
         _digests(disk.listed(), disk.names_digest),
         {path: tuple(map(_plain, found)) for path, found in checked.findings.items()},

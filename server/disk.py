@@ -112,13 +112,17 @@ class Disk:
         """What `read` makes of a file with these bytes."""
         try:
             decoded = text.decode(data)
-            if path.endswith(".ipynb"):
-                from . import notebooks  # most checks meet none
-
-                return notebooks.read(decoded.text, path)
         except text.UndecodableError as error:
             self._problem(path, f"can't be decoded: {error}", path in self._asked)
             return None
+        if path.endswith(".ipynb"):
+            from . import notebooks  # most checks meet none
+
+            try:
+                return notebooks.read(decoded.text).source(path)
+            except notebooks.NotebookError as error:
+                self._problem(path, f"can't be read: {error}", path in self._asked)
+                return None
         return text.Source(decoded.text, path)
 
     def is_file(self, path: str) -> bool:

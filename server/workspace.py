@@ -16,6 +16,7 @@ from .config import Configuration, catalog
 from .disk import Disk, Problem
 from .findings import Finding
 from .project import Project
+from .report.changes import is_possible
 from .text import Source
 
 if TYPE_CHECKING:
@@ -73,9 +74,17 @@ class Workspace:
         if not finding.fixable:
             return None
         try:
-            return engine.fix(self.project, finding)
+            fix = engine.fix(self.project, finding)
         except RecursionError:  # LibCST recurses over what is nested, and the report matters more than the fix
             return None
+        return fix if fix is not None and self._is_possible(fix) else None
+
+    def _is_possible(self, fix: Fix) -> bool:
+        for path in {edit.path for edit in fix.edits}:
+            source = self.project.source(path)
+            if source is None or not is_possible(source, [edit for edit in fix.edits if edit.path == path]):
+                return False
+        return True
 
     def _is_sound(self, path: str, cancelled: Callable[[], bool] | None) -> bool:
         """Whether the engine gets through this file; if not, that is a problem. What it learns is kept."""

@@ -131,7 +131,7 @@ def test_broken_settings(run):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--select", "GL999"], "--select: unknown rule 'GL999'"),
+        (["--select", "XY999"], "--select: unknown rule 'XY999'"),
         (["--ignore", "number-backwart"], "did you mean 'number-backward'?"),
         (["--fix", "--diff"], "--fix changes files and --diff does not"),
         (["--watch", "--fix"], "--watch goes with none of"),
@@ -389,6 +389,59 @@ def test_add_ignore(run):
     assert Path("b/c.py").read_text() == "call(\n    BAD,\n)  # gradline: ignore[GL101]\n"
     assert run("check") == (0, "All checks passed!\n", "")
     assert run("check", "--add-ignore", "--fix")[0] == 2
+
+
+# Notebooks
+
+
+def notebook(*cells: str) -> dict:
+    records = [{"cell_type": "markdown", "metadata": {}, "source": ["# BAD title"]}]
+    records += [
+        {
+            "cell_type": "code",
+            "metadata": {},
+            "execution_count": 3,
+            "outputs": [],
+            "source": cell.splitlines(keepends=True),
+        }
+        for cell in cells
+    ]
+    return {"cells": records, "metadata": {"kernelspec": {"language": "python"}}, "nbformat": 4, "nbformat_minor": 5}
+
+
+def test_a_notebook_is_fixed_in_place(run):
+    before = json.dumps(
+        notebook("%matplotlib inline\nBAD\n", "x = 'é'", "!echo lost\nLOST"), indent=1, ensure_ascii=False
+    )
+    put("n.ipynb", before)
+    code, out, _ = run("check", "--output-format", "concise")
+    assert code == 1
+    assert [line.split()[:3] for line in out.splitlines()[:2]] == [
+        ["n.ipynb:cell", "2:2:1:", "GL101"],
+        ["n.ipynb:cell", "4:2:1:", "GL102"],
+    ]
+    assert run("check", "--diff")[1] == (
+        "--- a/n.ipynb:cell 2\n+++ b/n.ipynb:cell 2\n@@ -1,2 +1,2 @@\n %matplotlib inline\n-BAD\n+GOOD\n"
+    )
+    assert run("check", "--fix")[0] == 1
+    assert Path("n.ipynb").read_text(encoding="utf-8") == before.replace('"BAD\\n"', '"GOOD\\n"')
+    assert run("check", "--add-ignore")[0] == 0
+    assert json.loads(Path("n.ipynb").read_text(encoding="utf-8"))["cells"][3]["source"] == [
+        "!echo lost\n",
+        "LOST  # gradline: ignore[GL102]",
+    ]
+    assert run("check")[0] == 0
+
+
+def test_a_fix_that_would_write_over_a_magic_is_none(run, monkeypatch):
+    before = json.dumps(notebook("BAD\n%matplotlib inline\nx = 1", "y = 2"))
+    put("n.ipynb", before)
+    path = Path("n.ipynb").resolve().as_posix()
+    for start, end in ((0, 15), (10, 36), (30, 40)):
+        fix = Fix("m", Applicability.SAFE, (Edit(path, start, end, "z"),))
+        monkeypatch.setattr(WordEngine, "fix", staticmethod(lambda p, f, fix=fix: fix))
+        assert run("check", "--fix")[0] == 1
+        assert Path("n.ipynb").read_text() == before
 
 
 # Standard input

@@ -10,6 +10,9 @@ import pytest
 from gradline.config import KEYS, ConfigError, Configuration, Overrides, Settings, catalog, find_rule, selector_of
 from gradline.findings import Severity
 
+# the rules of one family, whatever they are: codes come and go, the settings mean the same
+FAMILY = {code for code in catalog() if code.startswith("GL1")}
+
 
 def put(folder: Path, text: str, name: str = "pyproject.toml") -> str:
     folder.mkdir(parents=True, exist_ok=True)
@@ -71,14 +74,14 @@ def test_a_file_given_by_name_holds_everywhere(tmp_path):
 @pytest.mark.parametrize(
     ("table", "on"),
     [
-        ('select = ["GL1"]', {"GL101", "GL102", "GL103"}),
+        ('select = ["GL1"]', FAMILY),
         ('select = ["detached-loss"]', {"GL102"}),
         ('select = ["detached_loss", "gl101"]', {"GL101", "GL102"}),
-        ('select = ["GL1"]\nignore = ["GL102"]', {"GL101", "GL103"}),
+        ('select = ["GL1"]\nignore = ["GL102"]', FAMILY - {"GL102"}),
         ('select = ["GL102"]\nignore = ["GL1"]', {"GL102"}),
         ('select = ["GL102"]\nignore = ["GL102"]', set()),
         ('select = ["GL101"]\nextend-select = ["GL103"]', {"GL101", "GL103"}),
-        ('select = ["GL1"]\nseverity = { GL101 = "off" }', {"GL102", "GL103"}),
+        ('select = ["GL1"]\nseverity = { GL101 = "off" }', FAMILY - {"GL101"}),
         ("select = []", set()),
     ],
 )
@@ -92,7 +95,7 @@ def test_which_rules_are_on(tmp_path, table, on):
     ("overrides", "on"),
     [
         (Overrides(select=("GL101",)), {"GL101"}),
-        (Overrides(select=("GL1",), ignore=("GL101",)), {"GL102", "GL103"}),
+        (Overrides(select=("GL1",), ignore=("GL101",)), FAMILY - {"GL101"}),
         (Overrides(extend_select=("GL102",)), {"GL102", "GL103"}),
         (Overrides(ignore=("GL103",)), set()),
     ],
@@ -128,8 +131,8 @@ def test_per_file_ignores(tmp_path):
     [
         ("[tool.gradline]\n\nselekt = []\n", ":3: unknown setting 'selekt' in [tool.gradline]; did you mean 'select'?"),
         (
-            '[tool.gradline]\nignore = ["GL999"]\n',
-            ":2: unknown rule 'GL999' in 'ignore' (`gradline rules` lists them)",
+            '[tool.gradline]\nignore = ["XY999"]\n',
+            ":2: unknown rule 'XY999' in 'ignore' (`gradline rules` lists them)",
         ),
         (
             '[tool.gradline]\nignore = ["detached-los"]\n',
@@ -181,7 +184,7 @@ def test_a_named_file_must_have_settings(tmp_path):
 
 def test_selectors_have_one_spelling():
     assert [selector_of(word) for word in ("all", "gl1", "GL102", "detached_loss")] == ["ALL", "GL1", "GL102", "GL102"]
-    for word in ("", "E501", "GL9999", "loss", "GL8 "):
+    for word in ("", "E501", "XY9999", "loss", "GL8 "):
         if not any(code.startswith("GL8") for code in catalog()) or word != "GL8 ":
             with pytest.raises(ValueError, match="unknown rule"):
                 selector_of(word)

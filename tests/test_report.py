@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from gradline import notebooks
 from gradline.config import catalog
 from gradline.edits import Applicability, Edit, Fix
 from gradline.findings import Finding, Place, Severity, Step
@@ -120,6 +121,57 @@ def test_a_fix_of_both_ends_is_shown_where_it_edits():
     assert "+ with" in written("full", Entry(VICTIM, FIX))
 
 
+def notebook(*cells: str) -> Source:
+    """A notebook with a heading before its code cells."""
+    records = [{"cell_type": "markdown", "metadata": {}, "source": "# title"}]
+    records += [{"cell_type": "code", "metadata": {}, "outputs": [], "source": cell} for cell in cells]
+    return notebooks.read(json.dumps({"cells": records, "metadata": {}, "nbformat": 4})).source("/p/n.ipynb")
+
+
+def test_a_notebook_is_shown_by_cells():
+    source = notebook("import torch\n%matplotlib inline", "x = 1\n!ls\nloss.backward()\n", "y = 2")
+    files = {"/p/n.ipynb": source}
+    finding = VICTIM._replace(
+        place=place("/p/n.ipynb", "loss.backward()", files),
+        message="raises",
+        trail=(Step(place("/p/n.ipynb", "import torch", files), "here"),),
+    )
+    start = source.text.index("x = 1")
+    fix = Fix("Say two", Applicability.SAFE, (Edit("/p/n.ipynb", start + 4, start + 5, "2"),))
+    text = written("full", Entry(finding, fix), files=files)
+    assert text.split(" = https")[0] == (
+        """\
+error[GL202] backward-under-grad-off: raises
+ --> n.ipynb:cell 3:3:1
+  |
+1 | x = 1
+2 | !ls
+3 | loss.backward()
+  | ^^^^^^^^^^^^^^^
+4 |
+  |
+1: here
+ --> n.ipynb:cell 2:1:1
+  |
+1 | import torch
+  | ------------
+  |
+  = help: Say two (`--fix` does it)
+  |
+1 - x = 1
+1 + x = 2
+ """
+    )
+    (record,) = json.loads(written("json", Entry(finding, fix), files=files))
+    assert (record["cell"], record["location"], record["related"][0]["cell"]) == (3, {"row": 3, "column": 1}, 2)
+    assert record["fix"]["edits"] == [
+        {"content": "2", "location": {"row": 1, "column": 5}, "end_location": {"row": 1, "column": 6}, "cell": 3}
+    ]
+    assert written("concise", Entry(finding), files=files).startswith("n.ipynb:cell 3:3:1: GL202")
+    for form in FORMATS:
+        written(form, Entry(finding, fix), files=files)
+
+
 def test_colours_change_nothing_else():
     assert re.sub(r"\x1b\[[\d;]*m", "", written("full", color=True)) == written("full")
     assert "\x1b" not in written("full")
@@ -178,7 +230,21 @@ def test_concise():
 def test_json():
     records = json.loads(written("json"))
     assert [sorted(record) for record in records] == [
-        sorted(["code", "name", "severity", "message", "filename", "location", "end_location", "cell", "related", "fix", "url"])
+        sorted(
+            [
+                "code",
+                "name",
+                "severity",
+                "message",
+                "filename",
+                "location",
+                "end_location",
+                "cell",
+                "related",
+                "fix",
+                "url",
+            ]
+        )
     ] * 2
     victim, origin = records
     assert (victim["code"], victim["severity"], victim["filename"]) == ("GL202", "error", "/p/train.py")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gradline import edits, suppress
@@ -145,6 +145,7 @@ def test_silencing(before, after):
 PIECES = [*"\"'#\\\r\n()[]{} \tfx,", "# gradline: ignore[GL101]", "# gradline: ignore", "# noqa", "def"]
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.sampled_from(PIECES)).map("".join))
 def test_never_raises(text):
     for one in outcome(text).unused:

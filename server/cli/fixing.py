@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO
 
+from ..report.changes import applied, changed, raw
 from ..text import Source, decode
 
 if TYPE_CHECKING:
@@ -128,28 +129,21 @@ def by_path(fixes: Iterable[Fix]) -> dict[str, list[Edit]]:
     return found
 
 
-def applied(source: Source, edits: Sequence[Edit]) -> Source:
-    """`source` after the edits; a notebook's stays one."""
-    from ..edits import apply
-
-    if source.cells is not None:
-        return source.cells.edited(source, edits)
-    return Source(apply(source.text, edits), source.path)
-
-
 def difference(name: str, before: Source, after: Source) -> str:
-    """A unified diff, with the newlines of the text."""
-    old = [before.text[a:b] for a, b in _line_spans(before)]
-    new = [after.text[a:b] for a, b in _line_spans(after)]
+    """A unified diff, with the newlines of the text; of a notebook, one for each cell."""
     out = []
-    for line in difflib.unified_diff(old, new, f"a/{name}", f"b/{name}"):
-        out.append(line if line.endswith(("\n", "\r")) else line + "\n\\ No newline at end of file\n")
+    for old, new in changed(before, after):
+        label = f"{name}:cell {old.cell}" if old.cell else name
+        for line in difflib.unified_diff(_lines(old.source), _lines(new.source), f"a/{label}", f"b/{label}"):
+            ends = line.endswith(("\n", "\r"))
+            out.append(line if ends else f"{line}\n" if old.cell else f"{line}\n\\ No newline at end of file\n")
     return "".join(out)
 
 
-def _line_spans(source: Source) -> list[tuple[int, int]]:
+def _lines(source: Source) -> list[str]:
+    """The lines with their ends."""
     starts = [*source.line_starts, len(source.text)]
-    return [(a, b) for a, b in itertools.pairwise(starts) if a < b]
+    return [source.text[a:b] for a, b in itertools.pairwise(starts) if a < b]
 
 
 def rewrite(path: str, before: Source, after: Source) -> None:
@@ -181,8 +175,6 @@ def rewrite(path: str, before: Source, after: Source) -> None:
 def encoded(data: bytes, before: Source, after: Source) -> bytes:
     """The bytes of a file that held `data` (which reads as `before`) with the text of `after`."""
     decoded = decode(data)
-    if before.cells is not None and after.cells is not None:
-        raise NotImplementedError
-    if decoded.text != before.text:
+    if decoded.text != raw(before):
         raise ChangedError("it changed while it was being checked; run the command again")
-    return decoded.encode(after.text)
+    return decoded.encode(raw(after))

@@ -63,9 +63,9 @@ class Report:
         source = self.source(place.path)
         if source is None:
             return Location(1, 1, 1, 1)
-        if source.cells is not None:
-            cell, row, column = source.cells.locate(place.start)
-            _, end_row, end_column = source.cells.locate(place.end, end=True)
+        if source.cells is not None and source.cells.cells:
+            cell, row, column = source.cells.position(place.start)
+            _, end_row, end_column = source.cells.position(place.end)
             return Location(row + 1, column + 1, end_row + 1, end_column + 1, cell + 1)
         row, column = source.position(place.start)
         end_row, end_column = source.position(place.end)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, TextIO
 from ..findings import Finding, Place
 from ..text import Source
 from . import Entry, Report, one_line
+from .changes import part_at
 from .terminal import Painter, cells, shown, wrap
 
 if TYPE_CHECKING:
@@ -95,17 +96,16 @@ class _Writer:
         self._lines([" " * self.gutter + self.paint("-->", "gutter") + " " + where])
 
     def _snippet(self, place: Place, mark: str, style: str, context: int) -> None:
-        source = self.report.source(place.path)
-        if source is None:
+        whole = self.report.source(place.path)
+        if whole is None:
             return
-        first, start = source.position(place.start)
-        last, end = source.position(max(place.end - 1, place.start))
+        source, offset, _ = part_at(whole, place.start)
+        first, start = source.position(place.start - offset)
+        last, end = source.position(max(place.end - 1, place.start) - offset)
         end += 1
-        shift = self.report.location(place).row - 1 - first  # a cell's rows begin anew
-        low, high = _cell_lines(source, first)
         self._lines([self._bar()])
-        for line in range(max(first - context, low), first):
-            self._source_line(source, line, shift)
+        for line in range(max(first - context, 0), first):
+            self._source_line(source, line)
         skipped = False
         for line in range(first, last + 1):
             if last - first >= SPAN_LINES and first + 2 <= line < last - 1:
@@ -116,13 +116,13 @@ class _Writer:
             text = source.line_text(line)
             from_ = start if line == first else len(text) - len(text.lstrip())
             to = end if line == last else len(text.rstrip())
-            window = self._source_line(source, line, shift, focus=from_)
+            window = self._source_line(source, line, focus=from_)
             self._marks(text, from_, max(to, from_ + 1), window, mark, style)
-        for line in range(last + 1, min(last + 1 + context, high)):
-            self._source_line(source, line, shift)
+        for line in range(last + 1, min(last + 1 + context, len(source.line_starts))):
+            self._source_line(source, line)
         self._lines([self._bar()])
 
-    def _source_line(self, source: Source, line: int, shift: int, focus: int | None = None) -> tuple[int, int]:
+    def _source_line(self, source: Source, line: int, focus: int | None = None) -> tuple[int, int]:
         """Writes a line, cut to the width around the column `focus`; returns the columns that are shown, from and to."""
         text = source.line_text(line)
         room = max(self.report.width - self.gutter - 4, 20)
@@ -131,7 +131,7 @@ class _Writer:
             start = max(focus - room // 4, 0)
         visible, end = _fit(text, start, room - (start > 0))
         before = "…" if start else ""
-        self._lines([f"{self._bar(str(line + 1 + shift))} {before}{visible}"])
+        self._lines([f"{self._bar(str(line + 1))} {before}{visible}"])
         return start, end
 
     def _marks(self, text: str, start: int, end: int, window: tuple[int, int], mark: str, style: str) -> None:
@@ -160,22 +160,22 @@ class _Writer:
         """The lines that the fix takes away and puts there."""
         import difflib
 
-        from ..edits import apply
+        from .changes import applied, changed
 
         assert self.fix is not None
         for path in dict.fromkeys(edit.path for edit in self.fix.edits):
             source = self.report.source(path)
-            if source is None or source.cells is not None:
+            if source is None:
                 continue
-            after = Source(apply(source.text, [edit for edit in self.fix.edits if edit.path == path]), path)
-            before_lines = [source.line_text(line) for line in range(len(source.line_starts))]
-            after_lines = [after.line_text(line) for line in range(len(after.line_starts))]
+            after = applied(source, [edit for edit in self.fix.edits if edit.path == path])
             out = []
-            matcher = difflib.SequenceMatcher(None, before_lines, after_lines, autojunk=False)
-            for tag, a, b, c, d in matcher.get_opcodes():
-                if tag != "equal":
-                    out += [(str(line + 1), "-", before_lines[line], "remove") for line in range(a, b)]
-                    out += [(str(line + 1), "+", after_lines[line], "add") for line in range(c, d)]
+            for old, new in changed(source, after):
+                before_lines, after_lines = _lines_of(old.source), _lines_of(new.source)
+                matcher = difflib.SequenceMatcher(None, before_lines, after_lines, autojunk=False)
+                for tag, a, b, c, d in matcher.get_opcodes():
+                    if tag != "equal":
+                        out += [(str(line + 1), "-", before_lines[line], "remove") for line in range(a, b)]
+                        out += [(str(line + 1), "+", after_lines[line], "add") for line in range(c, d)]
             room = max(self.report.width - self.gutter - 6, 20)
             if path != self.finding.place.path:
                 self._place(Place(path, self.fix.edits[0].start, self.fix.edits[0].end))
@@ -204,13 +204,8 @@ def _fit(text: str, start: int, room: int) -> tuple[str, int]:
     return _shown(text[start:end]) + "…", end
 
 
-def _cell_lines(source: Source, line: int) -> tuple[int, int]:
-    """The lines, from and to, that belong with `line`: those of its cell, or all of them."""
-    if source.cells is None:
-        return 0, len(source.line_starts)
-    cell = source.cells.locate(source.line_starts[line])[0]
-    start, end = source.cells.span(cell)
-    return source.position(start)[0], source.position(end)[0] + 1
+def _lines_of(source: Source) -> list[str]:
+    return [source.line_text(line) for line in range(len(source.line_starts))]
 
 
 def summary(report: Report, stream: TextIO) -> None:
