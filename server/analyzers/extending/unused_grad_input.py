@@ -42,8 +42,8 @@ def check(flow: Flow) -> Iterable[Finding]:
             made = next((leaf.place for leaf in unused if leaf.place is not None), None)
             yield Finding(
                 "", "", RULE.severity, event.place,
-                f"the output was not computed from {names}: without `allow_unused=True` this raises \"One of the differentiated "
-                "Tensors appears to not have been used in the graph\"",
+                f"the output was not computed from {names}: without `allow_unused=True` this raises \"The differentiated Tensor "
+                "at index ... appears to not have been used in the graph\"",
                 (Step(made, "this is among the inputs, and has no part in the output"),) if made is not None else (),
             )  # fmt: skip
 
