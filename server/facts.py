@@ -588,10 +588,20 @@ def join_numbers(a: Value, b: Value) -> Value:
     return known if known.measure == measure else replace(known, measure=measure)
 
 
+def _unflagged(tensor: Tensor) -> Tensor:
+    """A leaf that does not require grad, as the plain tensor that it is to operations."""
+    if tensor.leaf is not None and tensor.leaf.cells.get("requires_grad") is False:
+        return replace(tensor, node=None, leaf=None)
+    return tensor
+
+
 def join_tensors(a: Tensor, b: Tensor) -> Tensor:
     cuts = tuple(dict.fromkeys(a.cuts + b.cuts))
     node: Node | None
-    certain = a.certain and b.certain and (a.node is None) == (b.node is None)
+    flags = [t.leaf.cells.get("requires_grad") for t in (a, b) if t.leaf is not None]
+    if a.leaf is not b.leaf and False in flags:
+        a, b = _unflagged(a), _unflagged(b)
+    certain = a.certain and b.certain and (a.node is None) == (b.node is None) and None not in flags
     if a.node is not None and b.node is not None:
         node = a.node if a.node is b.node else Node("phi", None, (a.node, b.node), phi=True)
     elif a.node is not None or b.node is not None:

@@ -171,7 +171,9 @@ def _is_single(value: ir.Expr, single: set[str], body: ir.Body, depth: int = 6) 
         return _is_single(value.value, single, body, depth - 1)
     if isinstance(value, ir.Call) and isinstance(value.func, ir.Attr):
         op = torchlib.method(value.func.name)
-        gives_one = value.func.name in ONE or (op is not None and len(op.outputs) == 1 and not op.varies and not op.outputs_dim)
+        gives_one = value.func.name in ONE or (
+            op is not None and len(op.outputs) == 1 and not op.varies and not op.outputs_dim
+        )
         return gives_one and _is_single(value.func.value, single, body, depth - 1)
     return False
 

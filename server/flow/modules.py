@@ -225,7 +225,9 @@ def library_attribute(run: Interpreter, obj: Object, name: str, e: ir.Attr) -> V
         if name in ("weight", "bias") and isinstance(obj.cells.get("leaf"), Leaf):
             leaf = obj.cells["leaf"]
             assert isinstance(leaf, Leaf)
-            return Tensor(leaf=leaf, node=leaf.node, dtype=FLOAT, storage=leaf.storage)
+            info = torchlib.module(cls)
+            whole = info is not None and len(info.parameters) == 1
+            return Tensor(leaf=leaf, node=leaf.node, dtype=FLOAT, storage=leaf.storage, tag="" if whole else "part")
         if name == "training":
             training = obj.cells.get("training")
             return Const(training) if isinstance(training, bool) else UNKNOWN
@@ -355,13 +357,15 @@ def _grow(run: Interpreter, obj: Object, name: str, args: Args, place: Place | N
     if place is not None and values:
         run.record(events.Registered(place, run.stack, obj, values[-1]))
     if name in ("add_module", "register_module"):
-        if len(values) == 2 and isinstance(values[0], Const):
-            run.state.set(obj.attrs, values[0].value, values[1])
+        if len(values) != 2:
             return NONE
-        if len(values) == 2:
-            run.state.set(obj.attrs, f"[{place.start if place else 0}]", values[1])
-            run.state.set(obj.cells, "dynamic", True)
-        return NONE
+        if "items" not in obj.cells:
+            known = isinstance(values[0], Const)
+            run.state.set(obj.attrs, values[0].value if known else f"[{place.start if place else 0}]", values[1])  # type: ignore[attr-defined]
+            if not known:
+                run.state.set(obj.cells, "dynamic", True)
+            return NONE
+        name = "append"
     items = obj.cells.get("items", ())
     new = values[-1:] if name != "extend" else None
     if name == "extend" and values:

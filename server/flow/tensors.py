@@ -34,6 +34,7 @@ from ..facts import (
     ParameterOf,
     Parameters,
     Range,
+    Scope,
     Sequence,
     Storage,
     Tensor,
@@ -56,6 +57,12 @@ BINARY = {
 
 # How many tensors these give depends on sizes; the facts have the number of one sample.
 PARTS = frozenset({"split", "chunk", "unbind", "split_with_sizes", "unsafe_chunk", "unsafe_split"})
+
+# Operations on one tensor: what else they are given are sizes, dimensions and indices.
+SHAPING = PARTS | frozenset(
+    "view reshape expand repeat permute transpose unsqueeze squeeze flatten unflatten narrow roll flip sum mean std var "
+    "movedim swapaxes tile repeat_interleave softmax log_softmax logsumexp cumsum norm select t size argmax topk".split()
+)
 
 INT_DTYPES = frozenset(
     f"torch.{n}" for n in ["int8", "int16", "int32", "int64", "uint8", "short", "int", "long", "bool", "uint16", "uint32", "uint64", "LongTensor", "IntTensor"]
@@ -233,6 +240,8 @@ def compute(
             found.tensors.extend(part.tensors)
             found.unknown = found.unknown or (part.unknown and flow == "zero")
             continue
+        if index and isinstance(value, Unknown) and op.name.rpartition(".")[2] in SHAPING:
+            continue  # a size or a dimension
         found.add(run, value)
     if args is not None:
         for key, value in args.keywords.items():
@@ -690,7 +699,20 @@ def write_into(run: Interpreter, owner: Value, value: Value, target: ir.Sub) -> 
 
 
 def rebind(run: Interpreter, target: ir.Expr, value: Value, old: Value) -> None:
-    """A tensor was changed in place: the name through which it was reached now stands for the new knowledge."""
+    """A tensor was changed in place: the names through which it is reached now stand for the new knowledge.
+
+    Of a view of the same memory nothing is known then.
+    """
+    scope: Scope | None = run.frame.scope
+    storage = old.storage if isinstance(old, Tensor) else None
+    while scope is not None:
+        for name, other in list(scope.names.items()):
+            if other is old:
+                run.state.set(scope.names, name, value)
+            elif isinstance(other, Tensor) and storage is not None and other.storage is storage and other is not value:
+                if other.leaf is None:
+                    run.state.set(scope.names, name, replace(other, certain=False))
+        scope = scope.up
     if isinstance(target, ir.Name):
         run.bind(target.id, value)
     elif isinstance(target, ir.Attr):
@@ -786,6 +808,10 @@ def call_method(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Cal
     if op.inplace:
         if tensor.opaque:
             return owner
+        if isinstance(result, Tensor) and result.dead and tensor.live and run.state.mode.records:
+            # Overwritten: it still requires grad, and its gradient is zero.
+            node = Node(name, place, (tensor.node,) if tensor.node is not None else (), result.cuts, zero=True, stack=run.stack)
+            result = replace(result, node=node)
         after = written(run, tensor, result, place, f".{name}()", isinstance(owner, ParameterOf), owner) if place else result
         if e is not None and isinstance(e.func, ir.Attr) and isinstance(after, Tensor):
             rebind(run, e.func.value, after, tensor)

@@ -456,7 +456,8 @@ def set_tensor_attribute(run: Interpreter, owner: Value, name: str, value: Value
         before = owner if isinstance(owner, Tensor) else None
         run.record(events.GradFlag(place, run.stack, "requires_grad = ...", owner, truth, before, run.assigned_e))
         if leaves:
-            set_flags(run, leaves, truth, not isinstance(owner, ParameterOf) or owner.all_of)
+            part = isinstance(owner, Tensor) and owner.tag == "part"
+            set_flags(run, leaves, truth, not part and (not isinstance(owner, ParameterOf) or owner.all_of))
         elif isinstance(owner, Tensor) and truth is True:
             _become_leaf(run, owner, place)
     elif name == "grad":
@@ -504,7 +505,7 @@ def tensor_flag(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Cal
         return owner
     assert isinstance(owner, Tensor)
     if owner.leaf is not None:
-        set_flags(run, (owner.leaf,), truth)
+        set_flags(run, (owner.leaf,), truth, owner.tag != "part")
         return owner
     node, sure = graph_of(owner)
     if truth is True and node is None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ...edits import Applicability, Edit, Fix, FixContext, Tree
-from ...facts import Tensor
+from ...facts import SCALAR, Tensor
 from ...findings import Finding, Severity
 from ...flow import events
 from ...flow.trails import cut_steps
@@ -37,10 +37,15 @@ def check(flow: Flow) -> Iterable[Finding]:
 
 
 def _is_loss(flow: Flow, event: events.GradFlag) -> bool:
-    """Whether what the flag made is back-propagated (inputs, latents and images are made leaves rightly)."""
+    """Whether what the flag made is back-propagated as the loss, and not as an input (images and latents are leaves rightly)."""
     for backward in flow.of(events.Backward):
         value = backward.value
-        if isinstance(value, Tensor) and any(leaf.place == event.place for leaf in backward.reached):
+        if backward.grad or not isinstance(value, Tensor) or not any(leaf.place == event.place for leaf in backward.reached):
+            continue
+        if any(leaf.kind != "tensor" for leaf in backward.reached):
+            continue
+        made = event.before
+        if (value.leaf is not None and value.leaf.place == event.place) or (made is not None and made.rank == SCALAR):
             return True
     return False
 

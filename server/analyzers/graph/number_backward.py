@@ -21,7 +21,7 @@ def check(flow: Flow) -> Iterable[Finding]:
         value = event.value
         if isinstance(value, Const) and isinstance(value.value, (int, float)) and not isinstance(value.value, bool):
             value = Number()
-        if not isinstance(value, Number):
+        if not isinstance(value, Number) or event.guess:
             continue
         trail = ()
         if value.source is not None and value.source != event.value_place:
