@@ -25,3 +25,31 @@ def as_leaf(tree: Tree, made: Any) -> tuple[Edit, ...] | None:
     head = (Edit(tree.path, first, first, "("),) if loose else ()
     tail = Edit(tree.path, last, last, ").requires_grad_()" if loose else ".requires_grad_()")
     return *head, Edit(tree.path, start, end, ""), tail
+
+
+def parameter_last(tree: Tree, whole: Any) -> Edit | None:
+    """`nn.Parameter(x) * 2` becomes `nn.Parameter(x * 2)`; None if there is not exactly one Parameter in it."""
+    cst = tree.cst
+    found = [call for call in tree.nodes(cst.Call) if _is_parameter(tree, call) and _within(tree, call, whole)]
+    if len(found) != 1 or len(found[0].args) != 1:
+        return None
+    (call,) = found
+    start, end = tree.span(whole)
+    first, last = tree.outer_span(call)
+    inner: Any = call.args[0].value
+    code = tree.code(inner)
+    loose = (cst.BinaryOperation, cst.UnaryOperation, cst.IfExp, cst.Comparison)
+    if isinstance(inner, loose) and not inner.lpar:
+        code = f"({code})"
+    text = f"{tree.code(call.func)}({tree.text(start, first)}{code}{tree.text(last, end)})"
+    return tree.replace(whole, text)
+
+
+def _is_parameter(tree: Tree, call: Any) -> bool:
+    return tree.code(call.func).rpartition(".")[2] == "Parameter"
+
+
+def _within(tree: Tree, inner: Any, outer: Any) -> bool:
+    first, last = tree.span(inner)
+    start, end = tree.span(outer)
+    return start <= first and last <= end and inner is not outer

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from ...edits import Applicability, Fix, FixContext
 from ...facts import Mapping, Parameters, Range, Sequence
-from ...edits import Applicability, Edit, Fix, FixContext
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
 from ...flow.training import parts_of
@@ -67,28 +66,6 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     code = tree.code(made)
     text = f"list{code}" if code.startswith("(") else f"list({code})"
     return Fix("Keep them in a list", Applicability.SAFE, (tree.replace(made, text),))
-
-
-def fix(finding: Finding, context: FixContext) -> Fix | None:
-    """Make a list of the generator.
-
-    Needs: the trail ends at the expression that makes the generator, kept in a variable.
-    """
-    if len(finding.trail) < 2:
-        return None
-    place = finding.trail[-1].place
-    tree = context.scope_tree(place)
-    if tree is None:
-        return None
-    cst = tree.cst
-    made: Any = tree.exactly(place, cst.Call, cst.GeneratorExp)
-    if made is None or not isinstance(tree.parent(made), (cst.Assign, cst.AnnAssign)):
-        return None
-    if isinstance(made, cst.GeneratorExp):
-        edits = (Edit(tree.path, tree.outer_span(made)[0], tree.outer_span(made)[0], "list"),)
-    else:
-        edits = (Edit(tree.path, place.start, place.start, "list("), Edit(tree.path, place.end, place.end, ")"))
-    return Fix("Make a list of it", Applicability.SAFE, edits)
 
 
 RULE = Rule(code="GL507", severity=Severity.ERROR, check=check)

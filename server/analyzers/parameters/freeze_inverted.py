@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from ...flow import Flow
 
 FROZEN = re.compile(r"(?<!un)(?<!un_)(?<!not_)(freeze|frozen|freezed|fixed)", re.IGNORECASE)
-TRAINED = re.compile(r"(?<!un)(?<!non)(?<!non_)(?<!not_)(?<!no_)(trainable|unfreeze|unfrozen|finetune|fine_tune)", re.IGNORECASE)
+TRAINED = re.compile(
+    r"(?<!un)(?<!non)(?<!non_)(?<!not_)(?<!no_)(trainable|unfreeze|unfrozen|finetune|fine_tune)", re.IGNORECASE
+)
 
 
 def check(flow: Flow) -> Iterable[Finding]:
@@ -40,7 +42,12 @@ def _listed(source: object, trains: bool = True) -> tuple[str, bool] | None:
     if isinstance(source, ir.Compare) and source.ops in (("in",), ("not in",)):
         name = _name(source.rights[0])
         return (name, trains == (source.ops == ("in",))) if name else None
-    if isinstance(source, ir.Call) and isinstance(source.func, ir.Name) and source.func.id == "any" and len(source.args) == 1:
+    if (
+        isinstance(source, ir.Call)
+        and isinstance(source.func, ir.Name)
+        and source.func.id == "any"
+        and len(source.args) == 1
+    ):
         inner = source.args[0]
         if isinstance(inner, ir.Comp) and len(inner.generators) == 1:
             name = _name(inner.generators[0].iter)

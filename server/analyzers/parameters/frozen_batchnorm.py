@@ -16,7 +16,7 @@ from ...rule import Rule
 if TYPE_CHECKING:
     from ...flow import Flow
 
-NORMS = frozenset(f"torch.nn.{name}" for name in "BatchNorm1d BatchNorm2d BatchNorm3d SyncBatchNorm".split())
+NORMS = frozenset(f"torch.nn.{name}" for name in ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"])
 
 
 def check(flow: Flow) -> Iterable[Finding]:

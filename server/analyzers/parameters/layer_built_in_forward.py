@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ...edits import Applicability, Fix, FixContext, Tree
-from ...edits import Applicability, Fix, FixContext, Tree
 from ...facts import Class, External, Leaf, Object, Tensor
 from ...findings import Finding, Place, Severity
 from ...flow import events
@@ -14,7 +13,6 @@ from ...flow.modules import leaves_of, library_class
 from ...flow.objects import is_module
 from ...rule import Rule
 from ._held import held, registrations
-from ._rewrite import method, within
 
 if TYPE_CHECKING:
     from ...flow import Flow
@@ -155,50 +153,6 @@ def _bound(tree: Tree, function: Any) -> list[Any]:
     params = [one.name for one in tree.nodes(cst.Param) if _inside(tree, one, function)]
     targets = [one for one in tree.nodes(cst.AssignTarget, cst.For, cst.NamedExpr) if _inside(tree, one, function)]
     return params + [name for one in targets for name in tree.names(one.target)]
-
-
-def fix(finding: Finding, context: FixContext) -> Fix | None:
-    """Make it once, at the end of `__init__`.
-
-    Needs: the place is the call that makes it, in a method of the class; it uses nothing that only `forward` knows.
-    """
-    tree = context.class_tree(finding.place)
-    if tree is None:
-        return None
-    cst = tree.cst
-    call: Any = tree.exactly(finding.place, cst.Call)
-    init = method(tree, "__init__")
-    forward: Any = tree.enclosing(call, cst.FunctionDef) if call is not None else None
-    if init is None or forward is None or init is forward or not isinstance(init.body, cst.IndentedBlock):
-        return None
-    if _own_names(tree, forward) & {name.value for name in tree.names(call)}:
-        return None
-    last = init.body.body[-1]
-    statement: Any = tree.parent(call)
-    if isinstance(statement, cst.Assign) and tree.code(statement.targets[0].target).startswith("self."):
-        if len(statement.targets) != 1 or len(tree.block(tree.statement(call))) < 2:
-            return None
-        edits = (tree.delete(statement), tree.insert_after(last, tree.code(statement)))
-        return Fix("Make it once, in `__init__`", Applicability.SAFE, edits)
-    used = {attribute.attr.value for attribute in tree.nodes(cst.Attribute) if tree.code(attribute.value) == "self"}
-    base = tree.code(call.func).rpartition(".")[2].lower()
-    name = next(n for n in (base, *(f"{base}{i}" for i in range(2, 99))) if n not in used)
-    edits = (tree.replace(call, f"self.{name}"), tree.insert_after(last, f"self.{name} = {tree.code(call)}"))
-    return Fix("Make it once, in `__init__`", Applicability.SAFE, edits)
-
-
-def _own_names(tree: Tree, function: Any) -> set[str]:
-    """The parameters of a function but the first, and the names that it binds."""
-    cst = tree.cst
-    every = (*function.params.params[1:], *function.params.kwonly_params, *function.params.posonly_params)
-    names = {param.name.value for param in every}
-    for star in (function.params.star_arg, function.params.star_kwarg):
-        if isinstance(star, cst.Param):
-            names.add(star.name.value)
-    for target in within(tree, function, cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.For, cst.NamedExpr, cst.AsName, cst.CompFor):
-        inner = getattr(target, "target", None) or getattr(target, "name", None)
-        names |= {name.value for name in tree.names(inner) if name.value != "self"}
-    return names
 
 
 RULE = Rule(code="GL503", severity=Severity.WARNING, check=check)

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ... import ir
-from ...edits import Applicability, Fix, FixContext, Tree
+from ...edits import Applicability, Fix, FixContext
 from ...facts import Class, Function, Object
-from ...edits import Applicability, Fix, FixContext, Tree
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
 from ...rule import Rule
@@ -54,45 +53,14 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     if init is None or not isinstance(init.body, cst.IndentedBlock):
         return None
     first, *others = init.body.body
+    late = next((s for s in others if tree.code(s).startswith("super().__init__(")), None)
     docstring = isinstance(first, cst.SimpleStatementLine) and isinstance(first.body[0], cst.Expr)
     if docstring and isinstance(first.body[0].value, (cst.SimpleString, cst.ConcatenatedString)) and others:
-        edit = tree.insert_before(others[0], "super().__init__()")
-    else:
-        edit = tree.insert_before(first, "super().__init__()")
+        first = others[0]
+    if isinstance(late, cst.SimpleStatementLine):  # called again it would forget what is registered by then
+        return Fix("Call super().__init__() first", Applicability.SAFE, tree.move_before(late.body[0], first))
+    edit = tree.insert_before(first, "super().__init__()")
     return Fix("Call super().__init__() first", Applicability.SAFE, (edit,))
-
-
-def fix(finding: Finding, context: FixContext) -> Fix | None:
-    """Call it first.
-
-    Needs: the trail ends at the name of the `__init__`.
-    """
-    if not finding.trail:
-        return None
-    tree = context.scope_tree(finding.trail[-1].place)
-    if tree is None:
-        return None
-    cst = tree.cst
-    name: Any = tree.exactly(finding.trail[-1].place, cst.Name)
-    init: Any = tree.parent(name) if name is not None else None
-    if not isinstance(init, cst.FunctionDef) or not isinstance(init.body, cst.IndentedBlock):
-        return None
-    body = init.body.body
-    late = [s for s in body if tree.code(s).startswith("super().__init__(") and isinstance(s, cst.SimpleStatementLine)]
-    first = next((s for s in body if not _is_text(tree, s)), None)
-    if first is None:
-        return None
-    if late:
-        return Fix("Call it first", Applicability.SAFE, tree.move_before(late[0].body[0], first))
-    return Fix("Call `super().__init__()` first", Applicability.SAFE, (tree.insert_before(first, "super().__init__()"),))
-
-
-def _is_text(tree: Tree, statement: Any) -> bool:
-    """Whether a statement is a docstring."""
-    cst = tree.cst
-    if not isinstance(statement, cst.SimpleStatementLine) or not isinstance(statement.body[0], cst.Expr):
-        return False
-    return isinstance(statement.body[0].value, (cst.SimpleString, cst.ConcatenatedString))
 
 
 RULE = Rule(code="GL504", severity=Severity.ERROR, check=check)

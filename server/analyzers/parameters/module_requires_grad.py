@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ...edits import Applicability, Fix, FixContext
-from ...edits import Applicability, Fix, FixContext
 from ...facts import Const, Object
 from ...findings import Finding, Severity
 from ...flow import events
@@ -54,23 +53,6 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         return None
     text = f"{tree.code(target.value)}.requires_grad_({tree.code(assign.value)})"
     return Fix("Tell its parameters", Applicability.SAFE, (tree.replace(assign, text),))
-
-
-def fix(finding: Finding, context: FixContext) -> Fix | None:
-    """Call the method.
-
-    Needs: the place is the attribute that is assigned.
-    """
-    tree = context.scope_tree(finding.place)
-    if tree is None:
-        return None
-    cst = tree.cst
-    target: Any = tree.exactly(finding.place, cst.Attribute)
-    assign: Any = tree.parent(tree.parent(target)) if target is not None else None
-    if not isinstance(assign, cst.Assign) or len(assign.targets) != 1:
-        return None
-    code = f"{tree.code(target.value)}.requires_grad_({tree.code(assign.value)})"
-    return Fix("Call `requires_grad_()`", Applicability.SAFE, (tree.replace(assign, code),))
 
 
 RULE = Rule(code="GL506", severity=Severity.WARNING, check=check)

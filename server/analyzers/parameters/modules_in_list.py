@@ -6,15 +6,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ... import ir
-from ...edits import Applicability, Fix, FixContext
-from ...edits import Applicability, Fix, FixContext
+from ...edits import Applicability, Fix, FixContext, Tree
 from ...facts import Class, Function, Leaf, Mapping, Object, Sequence, Tensor, Union
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
 from ...flow.objects import is_module
 from ...rule import Rule
 from ._held import all_known, held, leaves_in, members, overrides, registrations, vague_containers
-from ._rewrite import package
 
 if TYPE_CHECKING:
     from ...flow import Flow
@@ -77,9 +75,11 @@ def _finding(event: events.Attribute, lost: list[Leaf]) -> Finding:
 
 
 def _holds(container: object) -> str:
-    """"module" or "parameter" if the container holds nothing else, directly; "" if it is mixed, nested or not known."""
+    """ "module" or "parameter" if the container holds nothing else, directly; "" if it is mixed, nested or not known."""
     if isinstance(container, Mapping):
-        if "rest" in container.cells or any(not isinstance(key[1], str) for key in container.cells if isinstance(key, tuple)):
+        if "rest" in container.cells or any(
+            not isinstance(key[1], str) for key in container.cells if isinstance(key, tuple)
+        ):
             return ""
         items: tuple[object, ...] = tuple(container.cells.values())
     elif isinstance(container, Sequence):
@@ -137,39 +137,10 @@ def _mentions(node: object, name: str) -> bool:
     return isinstance(node, tuple) and any(_mentions(part, name) for part in node)
 
 
-def fix(finding: Finding, context: FixContext) -> Fix | None:
-    """Make the container one of torch's.
-
-    Needs: the place is the list or dict that is assigned to the attribute; the text of it, or of the last step of the
-    trail (what is put in: `nn.Linear(...)`), shows whether modules or parameters lie in it.
-    """
-    tree = context.class_tree(finding.place)
-    if tree is None:
-        return None
-    cst = tree.cst
-    node: Any = tree.exactly(finding.place, cst.List, cst.ListComp, cst.Dict, cst.DictComp, cst.Tuple)
-    owner: Any = node and tree.enclosing(node, cst.ClassDef)
-    if node is None or owner is None:
-        return None
-    bases = [tree.code(base.value) for base in owner.bases]
-    module = next((base.removesuffix("Module") for base in bases if base.endswith(".Module")), None)
-    if module is None:
-        return None
-    inside = tree.code(node) + "".join(context.text(step.place) for step in finding.trail)
-    kind = "Parameter" if "Parameter(" in inside else "Module"
-    empty = isinstance(node, (cst.List, cst.Dict, cst.Tuple)) and not node.elements
-    if isinstance(node, (cst.Dict, cst.DictComp)):
-        container = f"{module}{kind}Dict"
-        keys = [element.key for element in node.elements] if isinstance(node, cst.Dict) else [node.key]
-        safe = bool(keys) and all(isinstance(key, (cst.SimpleString, cst.FormattedString)) for key in keys)
-    else:
-        container, safe = f"{module}{kind}List", not isinstance(node, cst.Tuple)
-    edit = tree.replace(node, f"{container}()" if empty else f"{container}({tree.code(node)})")
-    return Fix(f"Use {container}", Applicability.SAFE if safe else Applicability.UNSAFE, (edit,))
-
-
 # Methods that a list or dict has, and torch's containers have not.
-_MISSING = frozenset("get setdefault sort remove copy index count reverse fromkeys popitem".split())
+_MISSING = frozenset(
+    ["get", "setdefault", "sort", "remove", "copy", "index", "count", "reverse", "fromkeys", "popitem"]
+)
 
 
 def fix(finding: Finding, context: FixContext) -> Fix | None:
@@ -183,7 +154,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     if tree is None or not holds:
         return None
     cst = tree.cst
-    prefix = package(tree)
+    prefix = _package(tree)
     value: Any = tree.exactly(finding.place, cst.BaseExpression)
     if value is None or prefix is None:
         return None
@@ -197,7 +168,20 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         code = f"({code})"
     empty = code in ("[]", "{}", "list()", "dict()")
     applicability = Applicability.SAFE if own or empty else Applicability.UNSAFE
-    return Fix(f"Hold them in `{container}`", applicability, (tree.replace(value, f"{container}({'' if empty else code})"),))
+    return Fix(
+        f"Hold them in `{container}`", applicability, (tree.replace(value, f"{container}({'' if empty else code})"),)
+    )
+
+
+def _package(tree: Tree) -> str | None:
+    """How the class of a tree writes `torch.nn` (`nn`, `torch.nn`), from the base class that it names; else None."""
+    cst = tree.cst
+    for node in tree.nodes(cst.ClassDef):
+        for base in node.bases:
+            code = tree.code(base.value)
+            if code.endswith(".Module"):
+                return code.removesuffix(".Module")
+    return None
 
 
 RULE = Rule(code="GL501", severity=Severity.WARNING, check=check)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ...edits import Applicability, Fix, FixContext
 from ...edits import Applicability, Fix, FixContext
 from ...facts import Mapping, Sequence, Tensor
 from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...flow.training import parts_of
 from ...rule import Rule
-from ._rewrite import around, late_flag
-from ._leaf import as_leaf
+from ._leaf import as_leaf, parameter_last
 
 if TYPE_CHECKING:
     from ...flow import Flow
@@ -66,25 +64,9 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     if tree is None or made is None:
         return None
     edits = as_leaf(tree, made)
+    if edits is None and (edit := parameter_last(tree, made)) is not None:
+        edits = (edit,)
     return None if edits is None else Fix("Make it a leaf", Applicability.SAFE, edits)
-
-
-def fix(finding: Finding, context: FixContext) -> Fix | None:
-    """Ask for the gradient last.
-
-    Needs: the trail's place is the expression that makes the tensor, with one `requires_grad=True` or `nn.Parameter` in it.
-    """
-    if not finding.trail:
-        return None
-    place = finding.trail[-1].place
-    tree = context.scope_tree(place)
-    if tree is None:
-        return None
-    value: Any = tree.exactly(place, tree.cst.BaseExpression)
-    if value is None or not isinstance(tree.parent(value), (tree.cst.Assign, tree.cst.AnnAssign)):
-        return None
-    code = late_flag(tree, value) or around(tree, value)
-    return Fix("Make it a leaf last", Applicability.SAFE, (tree.replace(value, code),)) if code is not None else None
 
 
 RULE = Rule(code="GL510", severity=Severity.ERROR, check=check)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ...edits import Applicability, Fix, FixContext, Tree
 from ...edits import Applicability, Fix, FixContext
 from ...facts import Object, Tensor
 from ...findings import Finding, Severity
@@ -14,7 +13,7 @@ from ...flow.objects import is_module
 from ...flow.training import walk
 from ...rule import Rule
 from ._held import held, registrations
-from ._rewrite import around
+from ._leaf import parameter_last
 
 if TYPE_CHECKING:
     from ...flow import Flow
@@ -60,46 +59,9 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     tree = context.tree(finding.place)
     if tree is None:
         return None
-    cst = tree.cst
-    whole = tree.exactly(finding.place, cst.BaseExpression)
-    if whole is None:
-        return None
-    found = [call for call in tree.nodes(cst.Call) if _is_parameter(tree, call) and _within(tree, call, whole)]
-    if len(found) != 1 or len(found[0].args) != 1:
-        return None
-    (call,) = found
-    start, end = tree.span(whole)
-    first, last = tree.outer_span(call)
-    inner: Any = call.args[0].value
-    code = tree.code(inner)
-    loose = (cst.BinaryOperation, cst.UnaryOperation, cst.IfExp, cst.Comparison)
-    if isinstance(inner, loose) and not inner.lpar:
-        code = f"({code})"
-    text = f"{tree.code(call.func)}({tree.text(start, first)}{code}{tree.text(last, end)})"
-    return Fix("Make the Parameter of the result", Applicability.SAFE, (tree.replace(whole, text),))
-
-
-def _is_parameter(tree: Tree, call: Any) -> bool:
-    return tree.code(call.func).rpartition(".")[2] == "Parameter"
-
-
-def _within(tree: Tree, inner: Any, outer: Any) -> bool:
-    first, last = tree.span(inner)
-    start, end = tree.span(outer)
-    return start <= first and last <= end and inner is not outer
-
-
-def fix(finding: Finding, context: FixContext) -> Fix | None:
-    """Make the Parameter last.
-
-    Needs: the place is the right side of the assignment, with one `nn.Parameter(...)` in it.
-    """
-    tree = context.scope_tree(finding.place)
-    if tree is None:
-        return None
-    value: Any = tree.exactly(finding.place, tree.cst.BaseExpression)
-    code = around(tree, value) if value is not None else None
-    return Fix("Make the Parameter last", Applicability.SAFE, (tree.replace(value, code),)) if code is not None else None
+    whole: Any = tree.exactly(finding.place, tree.cst.BaseExpression)
+    edit = parameter_last(tree, whole) if whole is not None else None
+    return None if edit is None else Fix("Make the Parameter of the result", Applicability.SAFE, (edit,))
 
 
 RULE = Rule(code="GL502", severity=Severity.WARNING, check=check)

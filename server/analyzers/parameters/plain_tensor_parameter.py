@@ -6,14 +6,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ...edits import Applicability, Fix, FixContext, Tree
-from ...edits import Applicability, Fix, FixContext
 from ...facts import Leaf, Object, Tensor
 from ...findings import Finding, Severity
 from ...flow import events
 from ...flow.objects import is_module
 from ...rule import Rule
 from ._held import all_known, held, leaves_in
-from ._rewrite import package, rewrite, without_keyword
 
 if TYPE_CHECKING:
     from ...flow import Flow
@@ -82,29 +80,6 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
 def _code(tree: Tree, arg: Any) -> str:
     value = f"{arg.star}{tree.code(arg.value)}"
     return f"{arg.keyword.value}={value}" if arg.keyword else value
-
-
-def fix(finding: Finding, context: FixContext) -> Fix | None:
-    """Make a Parameter of it.
-
-    Needs: the place is the right side of the assignment, a call with `requires_grad=True` or `.requires_grad_()`.
-    """
-    tree = context.class_tree(finding.place)
-    if tree is None:
-        return None
-    cst = tree.cst
-    prefix = package(tree)
-    call: Any = tree.exactly(finding.place, cst.Call)
-    if call is None or prefix is None:
-        return None
-    edit = without_keyword(tree, call, "requires_grad")
-    if edit is not None:
-        code = rewrite(tree, call, [edit])
-    elif isinstance(call.func, cst.Attribute) and call.func.attr.value == "requires_grad_" and not call.args:
-        code = tree.code(call.func.value)
-    else:
-        return None
-    return Fix("Make a Parameter of it", Applicability.SAFE, (tree.replace(call, f"{prefix}.Parameter({code})"),))
 
 
 RULE = Rule(code="GL509", severity=Severity.WARNING, check=check)

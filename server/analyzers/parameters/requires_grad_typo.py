@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from ...edits import Applicability, Fix, FixContext
 from ...facts import Object, ParameterOf, Tensor
-from ...edits import Applicability, Fix, FixContext
 from ...findings import Finding, Severity
 from ...flow import events
 from ...flow.objects import is_module
@@ -51,27 +50,6 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     if "requires_grad_(" in finding.message:
         return None  # of a module: another rule's fix comes after the right spelling
     return Fix("Spell it requires_grad", Applicability.SAFE, (tree.replace(target.attr, "requires_grad"),))
-
-
-def fix(finding: Finding, context: FixContext) -> Fix | None:
-    """Write it as it is meant.
-
-    Needs: the place is the attribute that is assigned.
-    """
-    tree = context.scope_tree(finding.place)
-    if tree is None:
-        return None
-    cst = tree.cst
-    target: Any = tree.exactly(finding.place, cst.Attribute)
-    if target is None:
-        return None
-    if not finding.get("module"):
-        return Fix("Write `requires_grad`", Applicability.SAFE, (tree.replace(target.attr, "requires_grad"),))
-    assign: Any = tree.parent(tree.parent(target))
-    if not isinstance(assign, cst.Assign) or len(assign.targets) != 1:
-        return None
-    code = f"{tree.code(target.value)}.requires_grad_({tree.code(assign.value)})"
-    return Fix("Call `requires_grad_()`", Applicability.SAFE, (tree.replace(assign, code),))
 
 
 RULE = Rule(code="GL505", severity=Severity.WARNING, check=check)

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ...edits import Applicability, Fix, FixContext
-from ...edits import Applicability, Fix, FixContext
 from ...facts import Leaf, Mapping, Object, ParameterOf, Parameters, Range, Sequence, Tensor, Value
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
@@ -144,35 +143,6 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         return None
     edits = tree.move_after(assign, tree.statement(target))
     return Fix("Make the optimizer afterwards", Applicability.SAFE, edits)
-
-
-def fix(finding: Finding, context: FixContext) -> Fix | None:
-    """Make the optimizer after the change.
-
-    Needs: the trail ends at the call that makes the optimizer, in the block of the finding's place, with nothing between
-    that uses it.
-    """
-    tree = context.scope_tree(finding.place)
-    made = finding.trail[-1].place
-    if tree is None or made.path != finding.place.path or context.scope(made) != context.scope(finding.place):
-        return None
-    cst = tree.cst
-    call: Any = tree.exactly(made, cst.Call)
-    changed: Any = tree.find(finding.place, cst.Attribute, cst.Call, cst.Subscript)
-    small: Any = tree.parent(call) if call is not None else None
-    if changed is None or not isinstance(small, cst.Assign) or not tree.together(call, changed):
-        return None
-    block = list(tree.block(tree.statement(call)))
-    first = next(i for i, s in enumerate(block) if s is tree.statement(call))
-    last = next(i for i, s in enumerate(block) if s is tree.statement(changed))
-    target = small.targets[0].target
-    names = {name.value for name in tree.names(target)} if isinstance(target, cst.Name) else {tree.code(target)}
-    for statement in block[first + 1 : last + 1]:
-        if names & {name.value for name in tree.names(statement)} or (not isinstance(target, cst.Name)):
-            return None
-    if last <= first:
-        return None
-    return Fix("Make the optimizer afterwards", Applicability.SAFE, tree.move_after(small, block[last]))
 
 
 RULE = Rule(code="GL508", severity=Severity.WARNING, check=check)
