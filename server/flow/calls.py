@@ -535,6 +535,10 @@ def call_super(run: Interpreter, owner: Super, name: str, args: Args, e: ir.Call
 
 def unknown_method(run: Interpreter, owner: Unknown, name: str, args: Args, e: ir.Call) -> Value:
     """A method of something that is not known: its arguments may go anywhere."""
+    if name in ("backward", "manual_backward"):
+        from .training import taint_all
+
+        taint_all(run)
     for value in args.all():
         escape(run, value)
     return owner if owner.foreign else UNKNOWN

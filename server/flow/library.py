@@ -64,6 +64,11 @@ HARMLESS = frozenset(
 )
 
 
+# Of these libraries, what comes out may be what went in before.
+CARRIERS = frozenset("operator copy functools heapq queue pickle collections itertools threading contextlib types einops "
+                     "dataclasses abc enum random".split())  # fmt: skip
+
+
 def call_external(run: Interpreter, name: str, args: Args, e: ir.Call | None) -> Value:
     if name.startswith("torch."):
         return call_torch(run, torchlib.canonical(name), args, e)
@@ -78,7 +83,7 @@ def call_external(run: Interpreter, name: str, args: Args, e: ir.Call | None) ->
     if top == "itertools":
         return call_itertools(run, name, args)
     if top in HARMLESS or name.rpartition(".")[0] in HARMLESS:
-        return FOREIGN
+        return UNKNOWN if top in CARRIERS else FOREIGN
     for value in args.all():
         escape(run, value)
     return FOREIGN if top not in TORCH_RELATED else UNKNOWN

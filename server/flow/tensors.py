@@ -11,6 +11,7 @@ from ..facts import (
     ANY_DTYPE,
     ANY_RANK,
     FLOAT,
+    FOREIGN,
     INFERENCE,
     INT,
     LOSS,
@@ -85,7 +86,7 @@ class Inputs:
     def add(self, run: Interpreter, value: object) -> None:
         for tensor in flatten(value):
             if isinstance(tensor, Unknown):
-                self.unknown = True
+                self.unknown = self.unknown or not tensor.foreign  # what other libraries give has no graph of torch's
             elif isinstance(tensor, Tensor):
                 self.tensors.append(tensor)
                 self.inference = self.inference or tensor.inference
@@ -505,6 +506,10 @@ def binary(run: Interpreter, op: str, left: Value, right: Value, e: ir.Bin) -> V
         return result
     if isinstance(left, GradOf) or isinstance(right, GradOf):
         return Tensor(dtype=FLOAT)
+    if all(isinstance(v, (Const, Number)) or (isinstance(v, Unknown) and v.foreign) for v in (left, right)) and (
+        isinstance(left, Unknown) or isinstance(right, Unknown)
+    ):
+        return FOREIGN
     if isinstance(left, Const) and isinstance(right, Const):
         return fold(op, left.value, right.value)
     if isinstance(left, (Number, Const)) and isinstance(right, (Number, Const)):
