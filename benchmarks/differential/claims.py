@@ -8,6 +8,7 @@ from truth import Seen, marks
 
 from gradline import facts, ir
 from gradline.findings import Place
+from gradline.flow import scopes
 from gradline.flow.interp import Interpreter
 from gradline.project import Project
 from gradline.text import Source
@@ -96,7 +97,7 @@ def claims(files: dict[str, str]) -> tuple[dict[tuple[str, int], set[Claim]], bo
     run = Observer(project, where)
     module = project.module("/program/main.py")
     assert module is not None
-    run.run_module(module, main=True)
+    scopes.run_module(run, module, main=True)
     return run.found, run.complete
 
 
