@@ -15,19 +15,23 @@ if TYPE_CHECKING:
     from ...flow import Flow
 
 
+EVALUATES = ({"eval"}, {"own"})
+
+
 def evaluated_by(flow: Flow, kept: events.Kept) -> events.Forward | None:
     """The call of a model in evaluation mode whose graph is kept; None if there is none."""
     graph = below(kept.value)
     for event in reversed(flow.events[: flow.events.index(kept)]):
         if isinstance(event, events.Forward) and isinstance(event.result, Tensor) and id(event.result.node) in graph:
             kinds = {mode.kind for mode in event.modes if isinstance(mode, Switched)}
-            return event if kinds == {"eval"} else None
+            return event if kinds in EVALUATES else None
     return None
 
 
 def check(flow: Flow) -> Iterable[Finding]:
     if not flow.whole or not flow.complete:
         return
+    kept_by = set()
     for kept in flow.of(events.Kept):
         if kept.freed is not None or below(kept.value) & wanted(flow):
             continue
@@ -41,6 +45,22 @@ def check(flow: Flow) -> Iterable[Finding]:
                 "", "", RULE.severity, event.place,
                 "this evaluation builds graphs that nobody goes backward through: run it under `torch.no_grad()`", tuple(trail),
             )  # fmt: skip
+            kept_by.add(event.place)
+    for event in flow.of(events.Forward):
+        if event.loops and event.inside is None and event.place not in kept_by and _for_nothing(flow, event):
+            yield Finding(
+                "", "", Severity.INFO, event.place,
+                "this evaluation builds graphs that nobody goes backward through: under `torch.no_grad()` it costs less",
+            )  # fmt: skip
+
+
+def _for_nothing(flow: Flow, event: events.Forward) -> bool:
+    """A model in evaluation mode gives a result whose graph nobody uses."""
+    kinds = {mode.kind for mode in event.modes if isinstance(mode, Switched)}
+    result = event.result
+    if kinds not in EVALUATES or not isinstance(result, Tensor) or not result.live or result.node is None:
+        return False
+    return id(result.node) not in wanted(flow)
 
 
 RULE = Rule(code="GL902", severity=Severity.WARNING, check=check)

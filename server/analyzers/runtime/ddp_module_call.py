@@ -36,10 +36,13 @@ def check(flow: Flow) -> Iterable[Finding]:
                 continue  # the gradients are looked at: they may be averaged by hand
             found = _past(flow.events[:index], event, wrapper, inner)
             if found is not None:
+                reads = [
+                    e.place for e in flow.events[:index] if isinstance(e, events.Unwrapped) and e.wrapper is wrapper
+                ]
                 yield Finding(
-                    "", "", RULE.severity, found,
+                    "", "", RULE.severity, reads[-1] if reads else found,
                     "this goes past DistributedDataParallel: the gradients are not averaged, and each process trains alone",
-                    tuple(_trail(flow, event, wrapper)),
+                    tuple(_trail(event, wrapper)),
                 )  # fmt: skip
 
 
@@ -52,7 +55,12 @@ def _past(before: list[events.Event], backward: events.Backward, wrapper: Object
             nodes = _nodes(event.result)
             if nodes is None or nodes & graph:
                 return None
-        elif isinstance(event, events.Forward) and event.module is inner and event.mode is not None and event.mode.records:
+        elif (
+            isinstance(event, events.Forward)
+            and event.module is inner
+            and event.mode is not None
+            and event.mode.records
+        ):
             nodes = _nodes(event.result)
             if nodes is None or nodes & graph:
                 place = event.place
@@ -73,11 +81,8 @@ def _nodes(result: Value | None) -> set[int] | None:
     return found
 
 
-def _trail(flow: Flow, backward: events.Backward, wrapper: Object) -> Iterable[Step]:
+def _trail(backward: events.Backward, wrapper: Object) -> Iterable[Step]:
     yield Step(backward.value_place, "this loss does not come through the wrapper")
-    reads = [event for event in flow.of(events.Unwrapped) if event.wrapper is wrapper]
-    if reads:
-        yield Step(reads[-1].place, "the model is taken out of its wrapper here")
     if wrapper.place is not None:
         yield Step(wrapper.place, "the model is wrapped here")
 

@@ -34,6 +34,8 @@ def check(flow: Flow) -> Iterable[Finding]:
         elif not evals:
             if all(mode.kind in ("train", "new") for mode in modes):
                 clean.setdefault(event.place, set()).update(modes)
+        elif evals == modes <= evaluated and event.place not in clean and event.loops:
+            yield from _advice(evals, used)
         elif modes - evals <= clean.get(event.place, set()) and event.place in clean:
             for mode in evals & evaluated:
                 if mode.place is not None:
@@ -42,6 +44,17 @@ def check(flow: Flow) -> Iterable[Finding]:
                         "`eval()` is not undone: the training that follows runs without dropout, with batch statistics standing still",
                         (Step(used.value_place, "this loss comes from the model in evaluation mode, which trained before"),),
                     )  # fmt: skip
+
+
+def _advice(evals: set[Switched], used: events.Backward) -> Iterable[Finding]:
+    """Trained in evaluation mode from the start: some do so on purpose."""
+    for mode in evals:
+        if mode.place is not None:
+            yield Finding(
+                "", "", Severity.INFO, mode.place,
+                "`eval()` is still in force in the training that follows: no dropout, and batch statistics stand still",
+                (Step(used.value_place, "this loss comes from the model in evaluation mode"),),
+            )  # fmt: skip
 
 
 def _cares(module: Object) -> bool:

@@ -52,7 +52,9 @@ def _same_options(one: events.OptimizerMade, other: events.OptimizerMade) -> boo
     if one.options is None or other.options is None or one.options.spread or other.options.spread:
         return False
     pairs = list(zip(one.options.positional[1:], other.options.positional[1:], strict=False))
-    pairs += [(value, other.options.keywords.get(name)) for name, value in one.options.keywords.items() if name != "params"]
+    pairs += [
+        (value, other.options.keywords.get(name)) for name, value in one.options.keywords.items() if name != "params"
+    ]
     return all(_same(a, b) for a, b in pairs)
 
 

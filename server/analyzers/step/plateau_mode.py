@@ -23,7 +23,11 @@ def check(flow: Flow) -> Iterable[Finding]:
         _, name = optimizer_of(event)
         mode = argument(event, 1, "mode", Const("min"))
         value = event.args[0] if event.args else event.keywords.get("metrics")
-        if not name.endswith(".ReduceLROnPlateau") or not isinstance(mode, Const) or not isinstance(value, (Number, Tensor)):
+        if (
+            not name.endswith(".ReduceLROnPlateau")
+            or not isinstance(mode, Const)
+            or not isinstance(value, (Number, Tensor))
+        ):
             continue
         made = creation(flow, event)
         if made is not None and value.measure and WRONG.get(str(mode.value)) == value.measure:
