@@ -817,6 +817,8 @@ def call_method(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Cal
             # Overwritten: it still requires grad, and its gradient is zero.
             node = Node(name, place, (tensor.node,) if tensor.node is not None else (), result.cuts, zero=True, stack=run.stack)
             result = replace(result, node=node)
+        elif isinstance(result, Tensor) and result.dead and not tensor.dead:
+            result = replace(result, certain=False)
         after = written(run, tensor, result, place, f".{name}()", isinstance(owner, ParameterOf), owner) if place else result
         if e is not None and isinstance(e.func, ir.Attr) and isinstance(after, Tensor):
             rebind(run, e.func.value, after, tensor)

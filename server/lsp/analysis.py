@@ -200,17 +200,37 @@ class Analysis:
         self._show({**self._whole, **gone})
 
     def _check(self, paths: list[str]) -> Findings | None:
-        """The findings of these files; None if a message stopped the analysis. A failure is logged."""
+        """The findings of these files; None if a message stopped the analysis.
+
+        A failure is logged. Files whose analysis fails keep their findings, and are left out while the others are
+        checked again.
+        """
+        paths = [path for path in paths if self.enabled(path)]
+        kept: Findings = {}
         try:
-            found = self._engine.check([path for path in paths if self.enabled(path)], self._cancelled)
+            try:
+                found = self._engine.check(paths, self._cancelled)
+            except CancelledError:
+                raise
+            except Exception:
+                kept = {path: self._shown.get(path, ()) for path in paths if self._fails(path)}
+                rest = [path for path in paths if path not in kept]
+                found = self._engine.check(rest, self._cancelled) if kept and rest else {}
         except CancelledError:
             self._stopped += 1
             return None
-        except Exception:
-            LOG.exception("the analysis of %s failed", paths[0] if len(paths) == 1 else f"{len(paths)} files")
-            found = {path: self._shown.get(path, ()) for path in paths}
         self._stopped = 0
-        return found
+        return {**found, **kept}
+
+    def _fails(self, path: str) -> bool:
+        try:
+            self._engine.check([path], self._cancelled)
+        except CancelledError:
+            raise
+        except Exception:
+            LOG.exception("the analysis of %s failed", path)
+            return True
+        return False
 
     def _cancelled(self) -> bool:
         return self._stopped < PATIENCE and self._waiting()

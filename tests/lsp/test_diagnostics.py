@@ -94,3 +94,11 @@ def test_settings_of_each_folder_are_asked_for(tmp_path: Path) -> None:
         client.reply(question["id"], [{}, {"enable": False, "inlayHints": "loud"}])
         assert client.diagnostics(uri, None) == []
         assert any("gradline.inlayHints is 'loud'" in line for line in client.errors)
+
+
+def test_a_file_whose_analysis_fails_does_not_take_the_others_with_it(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(TEXT)
+    (tmp_path / "b.py").write_text("crash\n")
+    uri = (tmp_path / "a.py").as_uri()
+    with Client(FAKE, tmp_path) as client:
+        assert places(client.diagnostics(uri, None)) == [CUT]

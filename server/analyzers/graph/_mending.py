@@ -76,6 +76,8 @@ def _mend_one(context: FixContext, place: Place) -> tuple[Mended, list[Place]] |
         return None
     if (region := _region(tree, node)) is not None:
         return region, [place]
+    if (added := _added(tree, node)) is not None:
+        return added, [place]
     peeled = _peel(tree, _whole(tree, node))
     if peeled is None:
         return None
@@ -83,6 +85,20 @@ def _mend_one(context: FixContext, place: Place) -> tuple[Mended, list[Place]] |
     others = [found for other in _beside(tree, node) if (found := _peel(tree, other)) is not None]
     edits = (*mended.edits, *(edit for other, _ in others for edit in other.edits))
     return mended._replace(edits=edits), [*gone, place, *(place for _, more in others for place in more)]
+
+
+def _added(tree: Tree, node: Any) -> Mended | None:
+    """`np.sum([a, b])` becomes `sum([a, b])`, which adds tensors as tensors."""
+    cst = tree.cst
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute) or len(node.args) != 1:
+        return None
+    if (
+        node.func.attr.value != "sum"
+        or not isinstance(node.func.value, cst.Name)
+        or not _is_list(tree, node.args[0].value)
+    ):
+        return None
+    return Mended((tree.replace(node.func, "sum"),), True, ("Add the tensors, not their values",))
 
 
 def _whole(tree: Tree, node: Any) -> Any:

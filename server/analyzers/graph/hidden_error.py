@@ -40,7 +40,11 @@ def _is_loss(flow: Flow, event: events.GradFlag) -> bool:
     """Whether what the flag made is back-propagated as the loss, and not as an input (images and latents are leaves rightly)."""
     for backward in flow.of(events.Backward):
         value = backward.value
-        if backward.grad or not isinstance(value, Tensor) or not any(leaf.place == event.place for leaf in backward.reached):
+        if (
+            backward.grad
+            or not isinstance(value, Tensor)
+            or not any(leaf.place == event.place for leaf in backward.reached)
+        ):
             continue
         if any(leaf.kind != "tensor" for leaf in backward.reached):
             continue

@@ -171,12 +171,13 @@
   const ordered = [];
   for (const node of tree) if (node.row) ordered.push(node.row);
   if (ordered.length && norms.length) {
-    const floor = Math.pow(10, Math.floor(Math.log10(norms.reduce((a, b) => Math.min(a, b)))) - 1);
+    const floor = Math.pow(10, Math.floor(Math.log10(norms.reduce((a, b) => Math.min(a, b)))) - 1.5);
+    const ceiling = norms.reduce((a, b) => Math.max(a, b)) * 3;
     const xs = ordered.map((_, i) => i);
     const of = (test, value) => ordered.map((row) => (test(row) ? value(row) : null));
     const data = [xs,
       of((r) => r.grad === "ok", (r) => (typeof r.norm === "number" && r.norm > 0 ? r.norm : null)),
-      of((r) => r.grad === "none", () => floor), of((r) => r.grad === "zero", () => floor), of((r) => r.grad === "not finite", () => floor)];
+      of((r) => r.grad === "none", () => floor * 1.3), of((r) => r.grad === "zero", () => floor * 4), of((r) => r.grad === "not finite", () => ceiling)];
     const host = el("div");
     into("norms", "Gradient norm of each parameter, in forward order (log scale; drag to zoom)", host);
     fresh(host, (into_) => new uPlot({
