@@ -164,7 +164,11 @@ def comprehension(run: Interpreter, e: ir.Comp) -> Value:
     kind = "generator" if e.kind == "gen" else e.kind
     if exact:
         return Sequence(kind, {"items": tuple(results)}, place)
-    return Sequence(kind, {"items": None, "each": join_all(results) if results else UNKNOWN}, place)
+    cells: dict[str, object] = {"items": None, "each": join_all(results) if results else UNKNOWN}
+    first = e.generators[0]
+    if len(e.generators) == len(results) == 1 and not first.ifs and e.element == first.target._replace(at=e.element.at):
+        cells["parts"] = (results[0],)  # `[p for p in parameters]`
+    return Sequence(kind, cells, place)
 
 
 def _generate(run: Interpreter, e: ir.Comp, level: int, results: list) -> bool:

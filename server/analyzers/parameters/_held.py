@@ -131,7 +131,7 @@ def whole(value: object, depth: int = DEPTH) -> list[Leaf]:
         return list(value.leaves) if value.all_of else []
     if isinstance(value, Tensor):
         return [value.leaf] if value.leaf is not None and value.leaf.kind != "weights" else []
-    if isinstance(value, Sequence) and depth:
+    if isinstance(value, Sequence) and depth and (value.cells.get("parts") or value.cells.get("items") is not None):
         return [leaf for part in parts_of(value) for leaf in whole(part, depth - 1)]
     return []
 

@@ -40,8 +40,8 @@ def check(flow: Flow) -> Iterable[Finding]:
                     optimized = held(flow) if optimized is None else optimized
                     yield Finding(
                         "", "", Severity.WARNING, where,
-                        f"{name} is in the optimizer's parameters twice: its step is made from the same gradient two times, "
-                        "and what was meant in its place is not there", trail,
+                        f"{name} is in the optimizer's parameters twice: torch warns of it, and each step moves it two times",
+                        trail,
                     )  # fmt: skip
                 break
             else:
