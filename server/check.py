@@ -143,7 +143,7 @@ def cures(project: Project, finding: Finding, edits: Sequence[Edit]) -> bool:
     from .edits import apply
 
     paths = {edit.path for edit in edits} | {finding.place.path} | {step.place.path for step in finding.trail}
-    before = _counts(project, paths)
+    before = _counts(project, paths, finding.code)
     texts = {}
     for path in {edit.path for edit in edits}:
         source = project.source(path)
@@ -151,18 +151,19 @@ def cures(project: Project, finding: Finding, edits: Sequence[Edit]) -> bool:
             return False
         texts[path] = apply(source.text, [edit for edit in edits if edit.path == path])
     with project.trial(texts):
-        after = _counts(project, paths)
+        after = _counts(project, paths, finding.code)
     if after.get(finding.code, 0) >= before.get(finding.code, 0):
         return False
     return all(count <= before.get(code, 0) for code, count in after.items())
 
 
-def _counts(project: Project, paths: set[str]) -> dict[str, int]:
+def _counts(project: Project, paths: set[str], code: str) -> dict[str, int]:
+    """How many findings of each code there are: those that fail a check, and those of the code that is being fixed."""
     result = check(project, sorted(paths))
     counts: dict[str, int] = {}
     for found in result.findings.values():
         for finding in found:
-            if finding.severity.fails:
+            if finding.severity.fails or finding.code == code:
                 counts[finding.code] = counts.get(finding.code, 0) + 1
     return counts
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ...edits import Applicability, Fix, FixContext
 from ...facts import Switched, Tensor
 from ...findings import Finding, Severity, Step
 from ...flow import events
@@ -61,6 +62,22 @@ def _for_nothing(flow: Flow, event: events.Forward) -> bool:
     if kinds not in EVALUATES or not isinstance(result, Tensor) or not result.live or result.node is None:
         return False
     return id(result.node) not in wanted(flow)
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Compute it under `no_grad`.
+
+    Needs: the place is the whole call of the model in a loop or a function that only evaluates.
+    """
+    tree = context.scope_tree(finding.place)
+    call = tree and tree.exactly(finding.place, tree.cst.Call)
+    if tree is None or call is None or not tree.block(tree.statement(call)):
+        return None
+    source = context.source(finding.place.path).text.replace("\r", "\n")
+    if "import torch\n" not in source or tree.enclosing(call, tree.cst.Return) is not None:
+        return None
+    statement = tree.statement(call)
+    return Fix("Compute it under no_grad", Applicability.SAFE, tree.wrap(statement, statement, "with torch.no_grad():"))
 
 
 RULE = Rule(code="GL902", severity=Severity.WARNING, check=check)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ...edits import Applicability, Edit, Fix, FixContext
 from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...rule import Rule
@@ -30,6 +31,24 @@ def check(flow: Flow) -> Iterable[Finding]:
             f"this {what} keeps the graph of every turn alive, and nothing goes backward through it: add `.item()` or `.detach()`",
             trail,
         )  # fmt: skip
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Keep the value without its graph.
+
+    Needs: the place is the expression that is added or stored (`loss` in `total += loss`, `losses.append(loss)`).
+    """
+    tree = context.tree(finding.place)
+    value: Any = tree and tree.exactly(finding.place, tree.cst.BaseExpression)
+    if tree is None or value is None:
+        return None
+    loose = (tree.cst.BinaryOperation, tree.cst.UnaryOperation, tree.cst.IfExp)
+    code = f"({tree.code(value)})" if isinstance(value, loose) and not value.lpar else tree.code(value)
+    edit = tree.replace(value, f"{code}.detach()")
+    if value.lpar:
+        end = tree.outer_span(value)[1]
+        edit = Edit(tree.path, end, end, ".detach()")
+    return Fix("Keep it without its graph", Applicability.SAFE, (edit,))
 
 
 RULE = Rule(code="GL901", severity=Severity.WARNING, check=check)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ...edits import Applicability, Fix, FixContext
 from ...facts import External, Leaf, Object, Value
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
@@ -85,6 +86,18 @@ def _trail(backward: events.Backward, wrapper: Object) -> Iterable[Step]:
     yield Step(backward.value_place, "this loss does not come through the wrapper")
     if wrapper.place is not None:
         yield Step(wrapper.place, "the model is wrapped here")
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Call the wrapper.
+
+    Needs: the place is what is called (`model.module`).
+    """
+    tree = context.tree(finding.place)
+    inner: Any = tree and tree.exactly(finding.place, tree.cst.Attribute)
+    if tree is None or inner is None or inner.attr.value != "module":
+        return None
+    return Fix("Call the wrapper", Applicability.SAFE, tree.unwrap(inner, inner.value))
 
 
 RULE = Rule(code="GL603", severity=Severity.WARNING, check=check)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ...edits import Applicability, Fix, FixContext
 from ...facts import Const
 from ...findings import Finding, Severity, Step
 from ...flow import events
@@ -27,6 +28,19 @@ def check(flow: Flow) -> Iterable[Finding]:
             f"{event.how} in compiled code breaks the graph in two at every call: return the tensor, and take the number outside",
             (Step(event.compiled, "this is compiled here"),),
         )  # fmt: skip
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Keep the tensor.
+
+    Needs: the place is the whole call (`loss.item()`).
+    """
+    tree = context.tree(finding.place)
+    call: Any = tree and tree.exactly(finding.place, tree.cst.Call)
+    if tree is None or call is None or not isinstance(call.func, tree.cst.Attribute):
+        return None
+    edit = tree.replace(call.func.attr, "detach")
+    return Fix("Keep the tensor, detached", Applicability.SAFE, (edit,))
 
 
 RULE = Rule(code="GL602", severity=Severity.WARNING, check=check)

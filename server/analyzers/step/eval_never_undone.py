@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ...edits import Applicability, Fix, FixContext
 from ...facts import External, Object, Switched, Tensor
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
@@ -59,6 +60,42 @@ def _advice(evals: set[Switched], used: events.Backward) -> Iterable[Finding]:
 
 def _cares(module: Object) -> bool:
     return isinstance(module.cls, External) and module.cls.name.rpartition(".")[2].startswith(LAYERS)
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Switch back to training when the evaluation is over.
+
+    Needs: the place is the whole call (`model.eval()`); the last step of the trail is the receiver of the `backward`
+    that comes after it.
+    """
+    tree = context.scope_tree(finding.place)
+    if tree is None:
+        return None
+    cst = tree.cst
+    call: Any = tree.exactly(finding.place, cst.Call)
+    if call is None or not isinstance(call.func, cst.Attribute):
+        return None
+    statement = tree.statement(call)
+    block = tree.block(statement)
+    model = tree.code(call.func.value)
+    back = f"{model}.train()"
+    victim = tree.exactly(finding.trail[-1].place if finding.trail else None, cst.BaseExpression)
+    start = tree.span(victim)[0] if victim is not None else 0
+    after = [one for one in block if tree.span(one)[0] > tree.span(statement)[0]]
+    trains = next((one for one in after if tree.span(one)[0] <= start < tree.span(one)[1]), None)
+    if trains is not None:
+        return Fix(f"Switch {model} back to training", Applicability.SAFE, (tree.insert_before(trains, back),))
+    returns = [node for node in tree.nodes(cst.Return) if tree.span(node)[0] > tree.span(statement)[1]]
+    if not after or victim is not None or len(returns) > 1:
+        return None
+    last: Any = after[-1]
+    if not returns:
+        edit = tree.insert_after(last, back)
+    elif tree.statement(returns[0]) is last and model not in tree.code(last):
+        edit = tree.insert_before(last, back)
+    else:
+        return None
+    return Fix(f"Switch {model} back to training", Applicability.SAFE, (edit,))
 
 
 RULE = Rule(code="GL407", severity=Severity.WARNING, check=check)

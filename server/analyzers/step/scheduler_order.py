@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ...edits import Applicability, Fix, FixContext
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
 from ...rule import Rule
@@ -35,6 +36,27 @@ def check(flow: Flow) -> Iterable[Finding]:
                     "the scheduler steps before the optimizer: the first value of its schedule is never used",
                     (Step(first.place, "the optimizer steps after it"),),
                 )  # fmt: skip
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Step the scheduler after the optimizer.
+
+    Needs: the place is the whole call (`scheduler.step()`); the last step of the trail is the optimizer's
+    (`optimizer.step()`).
+    """
+    tree = context.scope_tree(finding.place)
+    if tree is None or not finding.trail:
+        return None
+    cst = tree.cst
+    scheduler = tree.exactly(finding.place, cst.Call)
+    step = tree.exactly(finding.trail[-1].place, cst.Call)
+    if scheduler is None or step is None or not tree.together(scheduler, step):
+        return None
+    small: Any = tree.parent(scheduler)
+    if not isinstance(small, cst.Expr) or not tree.block(tree.statement(scheduler)):
+        return None
+    edits = tree.move_after(small, tree.statement(step))
+    return Fix("Step the scheduler after the optimizer", Applicability.SAFE, edits)
 
 
 RULE = Rule(code="GL409", severity=Severity.WARNING, check=check)
