@@ -369,18 +369,27 @@ class Interpreter:
         if truth is False:
             return self.run_body(s.orelse)
         guard = self.guard(s.test)
-        return self.branch(
-            lambda: self.assume(s.test, True) or self.guarded(s.body, guard),
+        left = []
+        ended = self.branch(
+            lambda: left.append(self.assume(s.test, True) or self.guarded(s.body, guard)) or left[0],
             lambda: self.assume(s.test, False) or self.run_body(s.orelse),
         )
+        if left[0] and not ended and guard is None:
+            # `if i % every != 0: continue`: the rest of this turn is what the condition guards.
+            rest = self.guard(s.test, "!=")
+            if rest is not None:
+                self.frame.guards.append(rest)
+        return ended
 
-    def guard(self, test: ir.Expr) -> events.Guard | None:
+    def guard(self, test: ir.Expr, op: str = "==") -> events.Guard | None:
         """What a condition says if it holds once in so many iterations (`i % every == 0`, also as part of an `or`)."""
+        if op == "!=" and isinstance(test, ir.Bin) and test.op == "%":
+            test = ir.Compare(test.at, test, ("!=",), (ir.Const(test.at, 0),))
         if isinstance(test, ir.Bool) and test.op == "or":
             return next((g for g in map(self.guard, test.values) if g is not None), None)
         if isinstance(test, ir.Unary) and test.op == "not":
             test = ir.Compare(test.at, test.value, ("==",), (ir.Const(test.at, 0),))
-        if not isinstance(test, ir.Compare) or test.ops != ("==",):
+        if not isinstance(test, ir.Compare) or test.ops != (op,):
             return None
         for side in (test.left, test.rights[0]):
             if isinstance(side, ir.Bin) and side.op == "%":
@@ -556,11 +565,13 @@ class Interpreter:
         for index in range(rounds):
             loop = replace(kind, mark=state.mark(), cleanups=len(frame.cleanups), breaks=[], continues=[], index=index)
             frame.loops.append(loop)
+            guards = len(frame.guards)
             try:
                 begin()
                 ended = self.run_body(body)
             finally:
                 frame.loops.pop()
+                del frame.guards[guards:]
             changes = state.take(loop.mark)
             ways = [*loop.continues] if ended else [changes, *loop.continues]
             for broken in loop.breaks:
@@ -589,11 +600,13 @@ class Interpreter:
         frame, state = self.frame, self.state
         loop.mark, loop.cleanups = state.mark(), len(frame.cleanups)
         frame.loops.append(loop)
+        guards = len(frame.guards)
         try:
             begin()
             ended = self.run_body(body)
         finally:
             frame.loops.pop()
+            del frame.guards[guards:]
         changes = state.take(loop.mark)
         ways = ([] if ended else [changes]) + loop.continues + loop.breaks
         if not ways:

@@ -395,7 +395,8 @@ def keep(run: Interpreter, value: Value, how: str, container: Value, place: Plac
     if node is None or not sure or node.leaf is not None:
         return
     freed: dict[object, object] = run.notes.get("freed", {})  # type: ignore[assignment]
-    gone = next((freed[n] for n in walk(node).nodes if isinstance(freed.get(n), Place)), None)
+    kept = walk(container.node if isinstance(container, Tensor) else node).nodes
+    gone = next((freed[n] for n in kept if isinstance(freed.get(n), Place)), None)
     run.record(events.Kept(place, run.stack, value, how, container, gone))  # type: ignore[arg-type]
 
 

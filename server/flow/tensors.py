@@ -608,7 +608,7 @@ def unary(run: Interpreter, op: str, value: Value, e: ir.Unary) -> Value:
     if isinstance(value, Const) and isinstance(value.value, (int, float)) and op == "-":
         return Const(-value.value)
     if isinstance(value, Number):
-        return value
+        return replace(value, measure="")
     if isinstance(value, GradOf):
         return Tensor(dtype=FLOAT)
     return UNKNOWN

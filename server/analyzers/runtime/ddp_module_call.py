@@ -35,39 +35,32 @@ def check(flow: Flow) -> Iterable[Finding]:
         for wrapper, inner, leaves in wrapped:
             if not leaves & set(event.reached) or any(leaf.cells.get("grad-read") for leaf in leaves):
                 continue  # the gradients are looked at: they may be averaged by hand
-            found = _past(flow.events[:index], event, wrapper, inner)
-            if found is not None:
-                reads = [
-                    e.place for e in flow.events[:index] if isinstance(e, events.Unwrapped) and e.wrapper is wrapper
-                ]
-                yield Finding(
-                    "", "", RULE.severity, reads[-1] if reads else found,
-                    "this goes past DistributedDataParallel: the gradients are not averaged, and each process trains alone",
-                    tuple(_trail(event, wrapper)),
-                )  # fmt: skip
+            if not _past(flow.events[:index], event, wrapper):
+                continue
+            place = event.value_place
+            for earlier in flow.events[:index]:
+                if isinstance(earlier, events.Unwrapped) and earlier.wrapper is wrapper:
+                    place = earlier.place
+                elif isinstance(earlier, events.Forward) and earlier.module is inner and place == event.value_place:
+                    place = earlier.place
+            yield Finding(
+                "", "", RULE.severity, place,
+                "this goes past DistributedDataParallel: the gradients are not averaged, and each process trains alone",
+                tuple(_trail(event, wrapper, place)),
+            )  # fmt: skip
 
 
-def _past(before: list[events.Event], backward: events.Backward, wrapper: Object, inner: Object) -> Place | None:
-    """Where the inner model was called for this loss, if the loss surely does not come through the wrapper."""
+def _past(before: list[events.Event], backward: events.Backward, wrapper: Object) -> bool:
+    """Whether the loss surely does not come through the wrapper, although there was one."""
     graph = below(backward.value)
-    place = None
+    if not any(isinstance(event, events.Made) and event.obj is wrapper for event in before):
+        return False
     for event in before:
         if isinstance(event, events.Forward) and event.module is wrapper:
             nodes = _nodes(event.result)
-            if nodes is None or nodes & graph:
-                return None
-        elif (
-            isinstance(event, events.Forward)
-            and event.module is inner
-            and event.mode is not None
-            and event.mode.records
-        ):
-            nodes = _nodes(event.result)
-            if nodes is None or nodes & graph:
-                place = event.place
-        elif isinstance(event, events.Made) and event.obj is wrapper:
-            place = None  # what came before the model was wrapped does not count
-    return place
+            if backward.opaque or nodes is None or nodes & graph:
+                return False
+    return True
 
 
 def _nodes(result: Value | None) -> set[int] | None:
@@ -82,8 +75,9 @@ def _nodes(result: Value | None) -> set[int] | None:
     return found
 
 
-def _trail(backward: events.Backward, wrapper: Object) -> Iterable[Step]:
-    yield Step(backward.value_place, "this loss does not come through the wrapper")
+def _trail(backward: events.Backward, wrapper: Object, place: Place) -> Iterable[Step]:
+    if place != backward.value_place:
+        yield Step(backward.value_place, "this loss does not come through the wrapper")
     if wrapper.place is not None:
         yield Step(wrapper.place, "the model is wrapped here")
 

@@ -24,12 +24,14 @@ def check(flow: Flow) -> Iterable[Finding]:
         guard, leaves = step.guards[-1], set(step.leaves)
         if isinstance(guard.every, Const) and guard.every.value == 1:
             continue
-        if any(leaf.cells.get("grad-changed") for leaf in leaves) or _cleared_each_time(flow, step):
+        if any(leaf.cells.get("grad-changed") for leaf in leaves):
             continue
         for event in flow.of(events.Backward):
-            if event.grad or event.guards or event.loops != step.loops or event.branches >= step.branches:
+            if event.grad or event.guards or event.loops != step.loops or event.branches > step.branches:
                 continue
             if not event.reached or not set(event.reached) <= leaves or not averages(event):
+                continue
+            if _cleared_each_time(flow, step, event):
                 continue
             if any(not isinstance(d, Const) or not isinstance(guard.every, Const) for d in divisors(event)):
                 continue
@@ -42,10 +44,10 @@ def check(flow: Flow) -> Iterable[Finding]:
             )  # fmt: skip
 
 
-def _cleared_each_time(flow: Flow, step: events.Step) -> bool:
+def _cleared_each_time(flow: Flow, step: events.Step, backward: events.Backward) -> bool:
     leaves = set(step.leaves)
     return any(
-        leaves & set(zero.leaves) and zero.loops == step.loops and not zero.guards and zero.branches < step.branches
+        leaves & set(zero.leaves) and zero.loops == step.loops and not zero.guards and zero.branches <= backward.branches
         for zero in flow.of(events.Zero)
     )
 

@@ -27,7 +27,7 @@ def check(flow: Flow) -> Iterable[Finding]:
         leaves = set(optimizer_leaves(optimizer))
         if optimizer in stepped or not leaves or leaves & moved or not known(flow, optimizer):
             continue
-        if any(_written(leaf) for leaf in leaves) or not_called(flow, optimizer, "step"):
+        if any(_written(leaf) or leaf.cells.get("grad-read") for leaf in leaves) or not_called(flow, optimizer, "step"):
             continue
         if isinstance(optimizer.cls, Class):
             continue  # its step is the project's own, whatever it does

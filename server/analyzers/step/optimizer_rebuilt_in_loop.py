@@ -67,8 +67,8 @@ def _same(a: Value, b: Value | None) -> bool:
 def _step_between(flow: Flow, before: events.OptimizerMade, after: events.OptimizerMade) -> events.Step | None:
     """The step of the first one, if the loop that makes it goes over the same data in each turn."""
     outer = after.loops[-1]
-    if outer.over is not NONE and not outer.counted:
-        return None  # it goes over something, which may be different tasks
+    if outer.unrolled:
+        return None
     if isinstance(outer.over, Range) and id(outer.over.each) in flow.selected:
         return None  # each turn chooses something of its own: other data, another task
     depth = len(before.loops)
@@ -77,6 +77,9 @@ def _step_between(flow: Flow, before: events.OptimizerMade, after: events.Optimi
     if any(isinstance(e, events.Called) and e.name in RESETS for e in between):
         return None
     steps = [e for e in between if isinstance(e, events.Step) and e.optimizer is before.optimizer]
+    several = outer.over is not NONE and not outer.counted  # it goes over something, which may be different tasks
+    if several and any(len(step.loops) > depth for step in steps):
+        return None
     for step in steps:
         inner = step.loops[depth:]
         if len(inner) > 1 or any(loop.counted for loop in inner):

@@ -61,7 +61,7 @@ def _every_so_often(flow: Flow, step: events.Step) -> tuple[Place, Place] | None
                 if isinstance(zero, (events.Backward, events.Step)) or zero.loops != step.loops:
                     return None
                 if isinstance(zero, events.Zero) and leaves & set(zero.leaves):
-                    unguarded = not zero.guards and zero.branches < step.branches
+                    unguarded = not zero.guards and zero.branches <= event.branches
                     return (zero.place, event.place) if unguarded else None
             return None
     return None
