@@ -35,7 +35,7 @@ def judged_alone(name: str, text: str) -> bool:
     if ALONE.search(text) is not None:
         return True
     if name == "__init__":
-        return CONTAINER.search(text) is not None and LISTED.search(text) is not None
+        return CONTAINER.search(text) is not None and (LISTED.search(text) is not None or text.count("__init__") == 1)
     return name == "forward" and CONTAINER.search(text) is not None
 
 

@@ -277,6 +277,7 @@ class Made(Event):
     in_loop: int = 0
     certain: bool = True  # no unknown condition decides whether it is made
     training: object = None  # as in `Called`
+    leaves: tuple[Leaf, ...] = ()  # the parameters that it came with, if it is made in a forward
 
 
 @dataclass(eq=False)

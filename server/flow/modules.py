@@ -45,7 +45,7 @@ from ..facts import (
 from ..findings import Place
 from . import events
 from .interp import Args, Interpreter
-from .objects import MODULE, WRAPPERS, bound, find, is_module
+from .objects import MODULE, MODULE_METHODS, WRAPPERS, bound, find, is_module
 from .python import Items, iterate
 from .tensors import Inputs, bump, graph_of, is_average, possible_leaves, recorded, refuse_inference, save
 
@@ -81,7 +81,10 @@ def make_module(run: Interpreter, name: str, args: Args, place: Place, e: ir.Cal
 def made(run: Interpreter, obj: Object, place: Place) -> None:
     instance = run.frame.instance
     training = instance.cells.get("training") if instance is not None else None
-    run.record(events.Made(place, run.stack, obj, instance, len(run.frame.loops), run.certain_in_forward(), training))
+    leaves = tuple(leaves_of(run, obj)[0]) if instance is not None and is_module(obj) else ()
+    run.record(
+        events.Made(place, run.stack, obj, instance, len(run.frame.loops), run.certain_in_forward(), training, leaves)
+    )
 
 
 def initialize(run: Interpreter, obj: Object, name: str, args: Args, place: Place) -> None:
@@ -243,11 +246,6 @@ def library_attribute(run: Interpreter, obj: Object, name: str, e: ir.Attr) -> V
 
         return object_attribute(run, obj, name, place)
     return None
-
-
-MODULE_METHODS = frozenset(
-    ["parameters", "named_parameters", "buffers", "named_buffers", "children", "named_children", "modules", "named_modules", "train", "eval", "zero_grad", "requires_grad_", "to", "cuda", "cpu", "float", "double", "half", "bfloat16", "type", "state_dict", "load_state_dict", "apply", "register_buffer", "register_parameter", "add_module", "register_module", "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook", "register_backward_hook", "get_submodule", "get_parameter", "forward", "append", "extend", "insert", "share_memory", "to_empty", "compile", "double", "no_sync", "extra_repr", "__call__", "flatten_parameters", "ipu", "xpu", "type", "keys", "values", "items", "reset_parameters", "__init__"]
-)
 
 
 def call_module_method(run: Interpreter, obj: Object, name: str, args: Args, e: ir.Call | None) -> Value:

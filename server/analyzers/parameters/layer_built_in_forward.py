@@ -9,7 +9,7 @@ from ...edits import Applicability, Fix, FixContext, Tree
 from ...facts import Class, External, Leaf, Object, Tensor
 from ...findings import Finding, Place, Severity
 from ...flow import events
-from ...flow.modules import leaves_of, library_class
+from ...flow.modules import library_class
 from ...flow.objects import is_module
 from ...rule import Rule
 from ._held import held, registrations
@@ -46,7 +46,7 @@ def _layers(flow: Flow) -> Iterable[Finding]:
         obj = event.obj
         if id(obj) in inside or obj.cells.get("escaped") or not event.certain:
             continue
-        leaves = leaves_of(flow.run, obj)[0]
+        leaves = event.leaves
         kept = id(obj) in modules
         if kept and calls[event.place, id(event.in_forward)] < 2:
             continue  # made once and kept: a lazy layer

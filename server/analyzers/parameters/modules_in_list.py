@@ -10,7 +10,7 @@ from ...edits import Applicability, Fix, FixContext, Tree
 from ...facts import Class, Function, Leaf, Mapping, Object, Sequence, Tensor, Union
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
-from ...flow.objects import is_module
+from ...flow.objects import find, is_module
 from ...rule import Rule
 from ._held import all_known, held, leaves_in, members, overrides, registrations, vague_containers
 
@@ -53,7 +53,7 @@ def check(flow: Flow) -> Iterable[Finding]:
         if optimizers and reached:
             proven = any(leaf in reached for leaf in lost)
         else:
-            proven = event.own and not optimizers and _made_here(lost, event) and _used(owner, event.name)
+            proven = event.own and not optimizers and _made_here(lost, event) and _used(flow, owner, event.name)
         if proven:
             yield _finding(event, lost)
 
@@ -120,13 +120,13 @@ def _made_here(lost: list[Leaf], event: events.Attribute) -> bool:
     )
 
 
-def _used(owner: Object, name: str) -> bool:
+def _used(flow: Flow, owner: Object, name: str) -> bool:
     """Whether `forward` of the class reads the attribute."""
     cls = owner.cls
     assert isinstance(cls, Class)
-    forward = next(
-        (base.names["forward"] for base in cls.mro if isinstance(base, Class) and "forward" in base.names), None
-    )
+    assert flow.run is not None
+    found = find(cls, "forward", flow.run)
+    forward = found[0] if found is not None else None
     body = forward.code.body if isinstance(forward, Function) and isinstance(forward.code, ir.Def) else ()
     return _mentions(body, name)
 
