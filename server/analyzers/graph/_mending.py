@@ -23,11 +23,15 @@ REGIONS = {"no_grad", "inference_mode", "set_grad_enabled"}
 
 
 class Mended(NamedTuple):
-    """`safe` is whether only the line is touched; `said` what is done, as orders without a full stop."""
+    """`safe` is whether only the line is touched; `said` what is done, as orders without a full stop.
+
+    `anywhere` is whether that holds wherever the loss is; else only for a loss in the same function.
+    """
 
     edits: tuple[Edit, ...]
     safe: bool
     said: tuple[str, ...]
+    anywhere: bool = False
 
     @property
     def message(self) -> str:
@@ -48,14 +52,14 @@ def mend(context: FixContext, at: Place, places: Iterable[Place]) -> Mended | No
     for place in sorted(ordered, key=lambda place: place.start - place.end):
         if place in done:
             continue
-        part = _mend_one(context, place)
+        part = _mend_one(context, place, at)
         if part is None:
             if place == ordered[-1]:
                 return None
             continue
         mended, peeled = part
         done += peeled
-        parts.append(mended._replace(safe=mended.safe and context.scope(place) == home))
+        parts.append(mended._replace(safe=mended.safe and (mended.anywhere or context.scope(place) == home)))
     if not parts:
         return None
     return Mended(
@@ -65,7 +69,7 @@ def mend(context: FixContext, at: Place, places: Iterable[Place]) -> Mended | No
     )
 
 
-def _mend_one(context: FixContext, place: Place) -> tuple[Mended, list[Place]] | None:
+def _mend_one(context: FixContext, place: Place, at: Place) -> tuple[Mended, list[Place]] | None:
     """What takes this one cut back, and the places of all cuts that are gone with it."""
     tree = context.scope_tree(place)
     if tree is None:
@@ -74,7 +78,7 @@ def _mend_one(context: FixContext, place: Place) -> tuple[Mended, list[Place]] |
     node = tree.find(place, cst.Call, cst.Attribute, cst.Name)
     if node is None or tree.place(node) != place:
         return None
-    if (region := _region(tree, node)) is not None:
+    if (region := _region(tree, node, at)) is not None:
         return region, [place]
     if (added := _added(tree, node)) is not None:
         return added, [place]
@@ -249,7 +253,7 @@ def _stack(tree: Tree, node: Any, call: Any, said: list[str], gone: list[Place])
     return Mended(tuple(edits), True, tuple(said)), [*gone, tree.place(call)]
 
 
-def _region(tree: Tree, node: Any) -> Mended | None:
+def _region(tree: Tree, node: Any, at: Place) -> Mended | None:
     """Take away the `with` or the decorator at this call, if it is one of grad mode."""
     cst = tree.cst
     function = node.func if isinstance(node, cst.Call) else node
@@ -262,9 +266,26 @@ def _region(tree: Tree, node: Any) -> Mended | None:
         return Mended((Edit(tree.path, start, end, ""),), True, (f"Take {name} off the function",))
     if not isinstance(holder, cst.WithItem):
         return None
-    block = tree.parent(holder)
+    block: Any = tree.parent(holder)
     edits = tree.unwrap_with(block, holder)
-    return edits and Mended(edits, _is_chain(tree, block), (f"Compute it outside of {name}",))
+    if (generator := _generator(tree, block)) is not None:
+        decorator = tree.insert_decorator(generator, f"@{tree.code(node)}")
+        said = ("Decorate the generator, which gives the mode back at every yield",)
+        return Mended((decorator, *edits), True, said, anywhere=True)
+    start, end = tree.span(block)
+    around = at.path == tree.path and start <= at.start and at.end <= end
+    return Mended(edits, around or _is_chain(tree, block), (f"Compute it outside of {name}",))
+
+
+def _generator(tree: Tree, block: Any) -> Any:
+    """The function that yields inside of this `with`; None if none does, or if it cannot be decorated (`async`)."""
+    cst = tree.cst
+    start, end = tree.span(block)
+    function: Any = tree.enclosing(block, cst.FunctionDef)
+    if function is None or function.asynchronous is not None:
+        return None
+    yields = (one for one in tree.nodes(cst.Yield) if start <= tree.span(one)[0] < end)
+    return function if any(tree.enclosing(one, cst.FunctionDef, cst.Lambda) is function for one in yields) else None
 
 
 def _is_chain(tree: Tree, block: Any) -> bool:

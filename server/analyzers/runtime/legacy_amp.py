@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from ...edits import Applicability, Edit, Fix, FixContext
 from ...findings import Finding, Severity
-from ...flow import events
 from ...rule import Rule
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from ...facts import AGREEMENT, LOSS, Const, Number, Tensor
 from ...findings import Finding, Severity, Step
-from ...flow import events
 from ...rule import Rule
 from ._scheduler import argument, creation, optimizer_of
 

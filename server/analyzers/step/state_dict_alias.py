@@ -21,7 +21,7 @@ def check(flow: Flow) -> Iterable[Finding]:
     for index, event in enumerate(flow.events):
         if isinstance(event, events.Step):
             stepped.append((index, event))
-        if not isinstance(event, events.Called) or not event.args and event.name != "Module.state_dict":
+        if not isinstance(event, events.Called) or (not event.args and event.name != "Module.state_dict"):
             continue
         if event.name == "Module.state_dict":
             for state in _states(event.result):
