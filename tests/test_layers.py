@@ -47,7 +47,7 @@ OWNERS = {
 }
 
 # Data that comes with the package is read by these, through importlib.resources.
-READ_PACKAGE_DATA = {"rule", "torchlib", "cli"}
+READ_PACKAGE_DATA = {"cli", "rule", "torchlib", "words"}
 
 FILES = sorted(path for path in SERVER.rglob("*.py") if "__pycache__" not in path.parts)
 
