@@ -751,6 +751,8 @@ def tensor_attribute(run: Interpreter, value: Tensor, name: str, e: ir.Attr) -> 
         return UNKNOWN
     if name in ("shape",):
         return Range(Number())
+    if name in SAME:
+        return Method(value, name, place)
     op = torchlib.method(name)
     if op is None:
         return value if value.opaque else Unknown()
@@ -773,7 +775,7 @@ def number_of(run: Interpreter, value: Value, how: str, place: Place | None) -> 
 # ---------------------------------------------------------------- methods
 
 CAST_INT = frozenset({"long", "int", "short", "char", "byte", "bool"})
-SAME = frozenset({"to", "cuda", "cpu", "float", "double", "half", "bfloat16", "type", "contiguous", "type_as"})
+SAME = frozenset({"to", "cuda", "cpu", "xpu", "float", "double", "half", "bfloat16", "type", "contiguous", "type_as"})
 
 
 def call_method(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Call | None) -> Value:
