@@ -50,6 +50,10 @@ class State:
             found[id(cells), key] = (cells, key, cells.get(key, MISSING))
         return found
 
+    def keep(self, mark: int) -> None:
+        """Make what was written since the mark hold on every path."""
+        del self.journal[mark:]
+
     def undo(self, mark: int) -> None:
         while len(self.journal) > mark:
             cells, key, old = self.journal.pop()

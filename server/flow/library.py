@@ -51,8 +51,8 @@ from . import events
 from .calls import call, escape
 from .interp import Args, Interpreter
 from .modes import ENTERED, make_context
-from .modules import WRAPPERS, leaves_of, make_module
-from .objects import is_module
+from .modules import WRAPPERS, call_module_method, initialize, leaves_of, make_module
+from .objects import MODULE, MODULE_METHODS, is_module
 from .python import b_range, iterate
 from .tensors import Inputs, cut_of, graph_of, lost_here, operate, rewrap, with_flag
 from .training import Phases, autograd_call, called_event, clear, make_optimizer, parameters_in
@@ -124,6 +124,15 @@ def call_torch(run: Interpreter, name: str, args: Args, e: ir.Call | None) -> Va
             return make_tensor(run, name, factory, args, place)
     if torchlib.op(name) is not None:
         return torch_function(run, name, args, e)
+    head, _, tail = name.rpartition(".")
+    if tail in MODULE_METHODS and (head == MODULE or torchlib.module(head) is not None) and args.positional:
+        # `nn.Module.__init__(self)`: a method of the base class, called with the instance
+        inner = Args(args.positional[1:], args.keywords, args.spread, args.places[1:])
+        owner = args.positional[0]
+        if tail == "__init__" and isinstance(owner, Object) and place is not None:
+            initialize(run, owner, head, inner, place)
+            return NONE
+        return call_module_method(run, owner, tail, inner, e) if isinstance(owner, Object) else UNKNOWN
     if name.startswith("torch.Tensor."):
         owner = args.positional[0] if args.positional else UNKNOWN
         from . import tensors

@@ -40,6 +40,18 @@ from . import events, scopes
 from .interp import Frame, Interpreter
 
 MODULE = "torch.nn.Module"
+# What instances of `nn.Module` have from torch, whatever their class.
+MODULE_METHODS = frozenset(
+    (
+        "parameters named_parameters buffers named_buffers children named_children modules named_modules train eval "
+        "zero_grad requires_grad_ to cuda cpu float double half bfloat16 type state_dict load_state_dict apply "
+        "register_buffer register_parameter add_module register_module register_forward_hook "
+        "register_forward_pre_hook register_full_backward_hook register_backward_hook get_submodule get_parameter "
+        "forward append extend insert share_memory to_empty compile no_sync extra_repr __call__ flatten_parameters "
+        "ipu xpu keys values items reset_parameters __init__"
+    ).split()
+)
+
 WRAPPERS = frozenset({"torch.nn.DataParallel", "torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.DataParallel"})
 
 
@@ -108,6 +120,8 @@ def find(cls: Value, name: str, run: Interpreter, after: Class | None = None) ->
             value = run.force(base.names, name)
             if value is not None:
                 return value, base
+        elif isinstance(base, External) and name in MODULE_METHODS and _is_module_base(base.name):
+            return None  # torch's own comes before that of the classes behind it
     return None
 
 

@@ -44,7 +44,7 @@ class LazyDef:
 
         frame = Frame(self.scope, self.module, self.unit, self.unit.start, cls=self.cls)
         frames, run.frames = run.frames, [*run.frames, frame]
-        mode, before = run.state.mode, dict(self.scope.names) if self.unit.kind == "class" else None
+        mode = run.state.mode
         try:
             for statement in self.unit.ir:
                 if isinstance(statement, ir.Def):
@@ -56,7 +56,6 @@ class LazyDef:
         finally:
             run.frames = frames
             run.state.mode = mode
-            del before
         return UNKNOWN
 
 
@@ -156,12 +155,15 @@ def _run_apart(run: Interpreter, module: Module, scope: Scope, unit: Unit) -> No
     """Run one unit of a module whose import has no effect on what is being interpreted."""
     from .interp import Frame
 
-    mode, stack = run.state.mode, run.stack
-    frames, run.frames = run.frames, [*run.frames[:1], Frame(scope, module, None, 0, mark=run.state.mark())]
+    state = run.state
+    mode, stack, mark = state.mode, run.stack, state.mark()
+    frames, run.frames = run.frames, [*run.frames[:1], Frame(scope, module, None, 0, mark=mark)]
     try:
         run_unit(run, unit)
     finally:
-        run.frames, run.stack, run.state.mode = frames, stack, mode
+        run.frames, run.stack, state.mode = frames, stack, mode
+        # It happened at the import, before the branch that asks for the name: undoing that must not unbind it.
+        state.keep(mark)
 
 
 def bindings(module: Module) -> dict[str, tuple[int, ...]]:
