@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -13,7 +14,11 @@ from typing import Any
 
 import pytest
 
-needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
+PYTHON = os.environ.get("GRADLINE_PROBE_PYTHON", sys.executable)  # the program's interpreter; see matrix.py
+needs_torch = pytest.mark.skipif(
+    PYTHON == sys.executable and find_spec("torch") is None, reason="torch is not installed"
+)
+same_interpreter = pytest.mark.skipif(PYTHON != sys.executable, reason="gradline is not installed in that interpreter")
 CALL = "import sys; from gradline.probe import main; sys.exit(main(sys.argv[1:]))"
 MARK = re.compile(r"#\s*<-\s*([\w-]+)")
 
@@ -32,7 +37,7 @@ def command(*arguments: str) -> list[str]:
 def probe(folder: Path, *arguments: str, timeout: float = 120, check: bool = False) -> dict[str, Any]:
     """The report of `gradline probe <arguments>` run in `folder`; `process` in it is the finished process."""
     out = folder.parent / f"{folder.name}-report.json"
-    own = ["--python", sys.executable, "--json", str(out), "--quiet", *([] if check else ["--no-check"])]
+    own = ["--python", PYTHON, "--json", str(out), "--quiet", *([] if check else ["--no-check"])]
     at = arguments.index("--") if "--" in arguments else len(arguments)
     words = command(*arguments[:at], *own, *arguments[at:])
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=timeout, check=False)

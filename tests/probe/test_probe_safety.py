@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from running import command, needs_torch, probe, write
+from running import PYTHON, command, needs_torch, probe, write
 
 pytestmark = needs_torch
 NUMBERS = """
@@ -49,7 +49,7 @@ def numbers(text: str) -> list:
 def test_losses_weights_and_random_states_are_the_same_to_the_bit(tmp_path: Path, level: str) -> None:
     folder = tmp_path / "program"
     write(folder, {"main.py": NUMBERS})
-    plain = subprocess.run([sys.executable, "main.py"], cwd=folder, capture_output=True, text=True, check=True)
+    plain = subprocess.run([PYTHON, "main.py"], cwd=folder, capture_output=True, text=True, check=True)
     report = probe(folder, "main.py", "--steps", "9", "--level", level)  # more than there are: it runs to its end
     assert report["steps"] == 3
     assert numbers(report["process"].stdout) == numbers(plain.stdout)
@@ -166,7 +166,7 @@ def test_cancel_and_a_killed_caller_end_the_whole_tree(tmp_path: Path, how: str)
     folder, marker = tmp_path / "program", f"gradline-test-{os.getpid()}-{how}"
     ready, out = tmp_path / "ready", tmp_path / "out.json"
     write(folder, {"main.py": CHILDREN.replace("{marker}", marker) + f"step()\nopen({str(ready)!r}, 'w').close()\ntime.sleep(600)\n"})
-    words = command("main.py", "--python", sys.executable, "--no-check", "--quiet", "--json", str(out))
+    words = command("main.py", "--python", PYTHON, "--no-check", "--quiet", "--json", str(out))
     process = subprocess.Popen(words, cwd=folder, stderr=subprocess.DEVNULL)
     until = time.time() + 60
     while not ready.exists() and time.time() < until:
@@ -187,7 +187,7 @@ def test_a_killed_supervisor_takes_the_program_with_it(tmp_path: Path) -> None:
     folder, marker = tmp_path / "program", f"gradline-test-{os.getpid()}-guard"
     ready, out = tmp_path / "ready", tmp_path / "out.json"
     write(folder, {"main.py": CHILDREN.replace("{marker}", marker) + f"step()\nopen({str(ready)!r}, 'w').close()\ntime.sleep(600)\n"})
-    words = command("main.py", "--python", sys.executable, "--no-check", "--quiet", "--json", str(out))
+    words = command("main.py", "--python", PYTHON, "--no-check", "--quiet", "--json", str(out))
     process = subprocess.Popen(words, cwd=folder, stderr=subprocess.DEVNULL)
     until = time.time() + 60
     while not ready.exists() and time.time() < until:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from running import needs_torch, probe, said, write
+from running import PYTHON, needs_torch, probe, said, same_interpreter, write
 
 pytestmark = needs_torch
 STEP = """
@@ -137,7 +137,7 @@ for _ in range(3):
 
 def launch(folder: Path, *words: str) -> dict:
     launcher = ["torchrun", "--nproc-per-node", "2", "--master-port", "0", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
-    python = [sys.executable, "-m", "torch.distributed.run", *launcher[1:3], *launcher[5:]]
+    python = [PYTHON, "-m", "torch.distributed.run", *launcher[1:3], *launcher[5:]]
     return probe(folder, "--wrap", "--", *python, *words, timeout=200)
 
 
@@ -178,7 +178,7 @@ print("STEPPED")
 def test_sharded_parameters(tmp_path: Path) -> None:
     folder = tmp_path / "program"
     write(folder, {"main.py": FSDP})
-    base = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "main.py"]
+    base = [PYTHON, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "main.py"]
     plain = subprocess.run(base, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
     if "STEPPED" not in plain.stdout:
         pytest.skip("FSDP2 does not run on the CPU with this torch")
@@ -211,6 +211,7 @@ if __name__ == "__main__":
     assert any(rule == "cut-graph" and line == 10 for rule, _, line in said(report)), report["findings"]
 
 
+@same_interpreter
 def test_watch_in_a_loop(tmp_path: Path) -> None:
     folder = tmp_path / "program"
     write(folder, {"main.py": "from gradline.probe.watch import watch\n" + STEP + """

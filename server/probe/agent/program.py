@@ -81,7 +81,6 @@ def main(options: dict[str, Any]) -> int:
     run = observe(options)
     target = options["target"]
     status, why = 0, "the program ended"
-    sys.path[0:0] = []
     try:
         _start(run, target, options)
     except SystemExit as error:
@@ -94,8 +93,7 @@ def main(options: dict[str, Any]) -> int:
         run.failed(error)
         status, why = 1, f"the program raised {type(error).__name__}"
         _print(error)
-    if threading.gettrace() is not None or sys.gettrace() is not None:
-        sys.settrace(None)
+    sys.settrace(None)
     run.finish(why, leave=False)
     for stream in (sys.stdout, sys.stderr):
         try:
