@@ -529,6 +529,9 @@ def join_mappings(a: Mapping, b: Mapping) -> Value:
     if a.cells.keys() == b.cells.keys():
         return Mapping({k: join(v, b.cells[k]) for k, v in a.cells.items()}, a.place, a.complete and b.complete)
     cells = {k: join(v, b.cells[k]) for k, v in a.cells.items() if k in b.cells and k != "rest"}
+    for one, other in ((a, b), (b, a)):
+        if "of" in one.cells and "of" not in other.cells:  # a module's state, or a copy of one
+            cells["of"], cells["copied"] = one.cells["of"], True
     return Mapping({**cells, "rest": UNKNOWN}, a.place, False)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ...edits import Applicability, Fix, FixContext
 from ...facts import TRUE, Const, External, Object
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
@@ -63,6 +64,41 @@ def _trains(flow: Flow, place: Place) -> bool:
             if at is not None and at.path == place.path and at.start <= place.start and place.end <= at.end:
                 return True
     return False
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Tell the sampler the epoch at the top of the loop over the epochs.
+
+    Needs: the first step of the trail is what that loop goes over; the last one is the call that makes the sampler,
+    which is given a name in the same function or at the top level.
+    """
+    if len(finding.trail) < 2:
+        return None
+    epochs, made = finding.trail[0].place, finding.trail[-1].place
+    tree = context.scope_tree(epochs)
+    if tree is None or made.path != epochs.path or context.scope(made) != context.scope(epochs):
+        whole = context.file_tree(epochs.path) if made.path == epochs.path else None
+        if whole is None:
+            return None
+        tree = whole
+    cst = tree.cst
+    loop: Any = next((one for one in tree.nodes(cst.For) if tree.place(one.iter) == epochs), None)
+    call: Any = tree.exactly(made, cst.Call)
+    assign: Any = tree.parent(call) if call is not None else None
+    if loop is None or not isinstance(assign, cst.Assign) or not isinstance(loop.target, cst.Name):
+        return None
+    name: Any = assign.targets[0].target
+    if len(assign.targets) != 1 or not isinstance(name, cst.Name):
+        return None
+    scopes = [next((o for o in tree.ancestors(node) if isinstance(o, cst.FunctionDef)), None) for node in (loop, call)]
+    if scopes[1] is not None and scopes[0] is not scopes[1]:
+        return None
+    epoch = loop.target.value
+    if not isinstance(loop.body, cst.IndentedBlock):
+        return None
+    line = f"{name.value}.set_epoch({epoch})"
+    edit = tree.insert_before(loop.body.body[0], line)
+    return Fix("Tell the sampler the epoch", Applicability.SAFE, (edit,))
 
 
 RULE = Rule(code="GL605", severity=Severity.WARNING, check=check)

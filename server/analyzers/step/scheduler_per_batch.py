@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ...edits import Applicability, Fix, FixContext
 from ...facts import Const, Sequence
 from ...findings import Finding, Severity, Step
 from ...flow import events
@@ -62,6 +63,26 @@ def _counts_epochs(event: events.Called, name: str, epochs: int | None) -> bool:
 def _number(value: object) -> float | None:
     known = value.value if isinstance(value, Const) else None
     return known if isinstance(known, (int, float)) and not isinstance(known, bool) else None
+
+
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Step it when the loop over the batches has ended.
+
+    Needs: the place is the whole call of `step`; the first step of the trail is what that loop goes over.
+    """
+    tree = context.scope_tree(finding.place)
+    if tree is None or not finding.trail:
+        return None
+    cst = tree.cst
+    call: Any = tree.exactly(finding.place, cst.Call)
+    loop: Any = next(
+        (one for one in tree.nodes(cst.For) if tree.place(one.iter) == finding.trail[0].place), None
+    )
+    if call is None or loop is None or not isinstance(tree.parent(call), cst.Expr) or loop.orelse is not None:
+        return None
+    if len(tree.block(tree.statement(call))) < 2:
+        return None
+    return Fix("Step it after the loop over the batches", Applicability.SAFE, tree.move_after(tree.parent(call), loop))
 
 
 RULE = Rule(code="GL415", severity=Severity.WARNING, check=check)

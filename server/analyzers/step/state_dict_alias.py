@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ...edits import Applicability, Fix, FixContext
 from ...facts import Mapping, Object, StateOf, Value, alternatives
 from ...findings import Finding, Severity, Step
 from ...flow import events
@@ -24,11 +25,13 @@ def check(flow: Flow) -> Iterable[Finding]:
         if not isinstance(event, events.Called) or (not event.args and event.name != "Module.state_dict"):
             continue
         if event.name == "Module.state_dict":
-            for state in _states(event.result):
+            for state, _ in _states(event.result):
                 taken[state] = (index, event)
         elif event.name in ("Module.load_state_dict", "torch.save"):
-            for state in _states(event.args[0]):
+            for state, copied in _states(event.args[0]):
                 start, origin = taken.get(state, (index, event))
+                if copied and not origin.branches:
+                    continue  # what the training begins with, until something better is copied
                 if event.name == "Module.load_state_dict" and state.module is not event.owner:
                     continue  # another module: it may be meant to follow
                 if event.name == "torch.save" and not origin.branches:
@@ -43,13 +46,28 @@ def check(flow: Flow) -> Iterable[Finding]:
                     )  # fmt: skip
 
 
-def _states(value: Value, depth: int = 3) -> Iterator[StateOf]:
-    """The states that are in a value, directly or in a dict."""
+def fix(finding: Finding, context: FixContext) -> Fix | None:
+    """Copy it.
+
+    Needs: the place is the whole call of `state_dict`.
+    """
+    tree = context.tree(finding.place)
+    if tree is None:
+        return None
+    call: Any = tree.exactly(finding.place, tree.cst.Call)
+    if call is None:
+        return None
+    copied = f"{{key: value.clone() for key, value in {tree.code(call)}.items()}}"
+    return Fix("Copy the weights", Applicability.SAFE, (tree.replace(call, copied),))
+
+
+def _states(value: Value, depth: int = 3) -> Iterator[tuple[StateOf, bool]]:
+    """The states that are in a value, directly or in a dict; and whether it may be a copy instead."""
     for option in alternatives(value):
         if isinstance(option, Mapping):
             of = option.cells.get("of")
             if isinstance(of, frozenset):
-                yield from of
+                yield from ((state, option.cells.get("copied") is True) for state in of)
             elif depth:
                 for item in option.cells.values():
                     if isinstance(item, Value):
