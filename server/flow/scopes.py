@@ -44,7 +44,7 @@ class LazyDef:
 
         frame = Frame(self.scope, self.module, self.unit, self.unit.start, cls=self.cls)
         frames, run.frames = run.frames, [*run.frames, frame]
-        mode = run.state.mode
+        mode, mark = run.state.mode, run.state.mark()
         try:
             for statement in self.unit.ir:
                 if isinstance(statement, ir.Def):
@@ -56,6 +56,7 @@ class LazyDef:
         finally:
             run.frames = frames
             run.state.mode = mode
+            run.state.keep(mark)  # a definition is the same on every path
         return UNKNOWN
 
 
