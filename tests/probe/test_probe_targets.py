@@ -135,10 +135,11 @@ for _ in range(3):
 """
 
 
+LAUNCHER = ["-m", "torch.distributed.run", "--nproc_per_node", "2", "--rdzv_backend", "c10d", "--rdzv_endpoint", "localhost:0"]
+
+
 def launch(folder: Path, *words: str) -> dict:
-    launcher = ["torchrun", "--nproc-per-node", "2", "--master-port", "0", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
-    python = [PYTHON, "-m", "torch.distributed.run", *launcher[1:3], *launcher[5:]]
-    return probe(folder, "--wrap", "--", *python, *words, timeout=200)
+    return probe(folder, "--wrap", "--", PYTHON, *LAUNCHER, *words, timeout=200)
 
 
 def test_every_rank_of_a_launcher_is_seen(tmp_path: Path) -> None:
@@ -178,7 +179,7 @@ print("STEPPED")
 def test_sharded_parameters(tmp_path: Path) -> None:
     folder = tmp_path / "program"
     write(folder, {"main.py": FSDP})
-    base = [PYTHON, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "main.py"]
+    base = [PYTHON, *LAUNCHER, "main.py"]
     plain = subprocess.run(base, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
     if "STEPPED" not in plain.stdout:
         pytest.skip("FSDP2 does not run on the CPU with this torch")
