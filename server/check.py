@@ -23,7 +23,7 @@ TRIGGERS = re.compile(r"backward|grad|optim|\bnn\b|autocast|Scaler|\.step\b|Para
 # a forward for what it makes anew at every call.
 ALONE = re.compile(
     r"backward|no_grad|enable_grad|inference_mode|requires?_grad|set_grad|Scaler|autograd|Parameter\(|checkpoint"
-    r"|\.grad\b|\.step\b|(?:\bF|functional)\.\w*(?:dropout|rrelu)|\.detach\(\)[ \t]*$|cross_entropy|_with_logits|_loss\(",
+    r"|\.grad\b|\.step\b|(?:\bF|functional)\.\w*(?:dropout|rrelu)|\.detach\(\)[ \t]*$|cross_entropy|_with_logits|_loss\(|\boptim\.",
     re.MULTILINE,
 )
 CONTAINER = re.compile(r"\bnn\.[A-Z]\w+\(")
@@ -35,7 +35,8 @@ def judged_alone(name: str, text: str) -> bool:
     if ALONE.search(text) is not None:
         return True
     if name == "__init__":
-        return CONTAINER.search(text) is not None and (LISTED.search(text) is not None or text.count("__init__") == 1)
+        found = CONTAINER.search(text)
+        return found is not None and (LISTED.search(text) is not None or "__init__" not in text[len("__init__ def") : found.start()])
     return name == "forward" and CONTAINER.search(text) is not None
 
 

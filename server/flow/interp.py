@@ -166,6 +166,7 @@ class Interpreter:
         self.classes: dict[tuple[str, int], Class] = {}
         self.assigned: Place | None = None  # the right side of the assignment that runs now
         self.assigned_e: ir.Expr | None = None
+        self.condition: tuple[ir.Expr, bool] | None = None  # the innermost `if` of which both ways are taken, and which it is
 
     # ------------------------------------------------------------ places and events
 
@@ -364,15 +365,24 @@ class Interpreter:
 
     def do_if(self, s: ir.If) -> bool:
         truth = self.truth(self.eval(s.test))
-        if truth is True:
-            return self.run_body(s.body)
-        if truth is False:
-            return self.run_body(s.orelse)
+        if truth is not None:
+            return self.run_body(s.body if truth else s.orelse)
+        outer = self.condition
+        try:
+            return self.either(s)
+        finally:
+            self.condition = outer
+
+    def under(self, test: ir.Expr, outcome: bool) -> None:
+        self.condition = test, outcome
+
+    def either(self, s: ir.If) -> bool:
+        """Both ways of an `if` whose condition is not known."""
         guard = self.guard(s.test)
         left = []
         ended = self.branch(
-            lambda: left.append(self.assume(s.test, True) or self.guarded(s.body, guard)) or left[0],
-            lambda: self.assume(s.test, False) or self.run_body(s.orelse),
+            lambda: self.under(s.test, True) or left.append(self.assume(s.test, True) or self.guarded(s.body, guard)) or left[0],
+            lambda: self.under(s.test, False) or self.assume(s.test, False) or self.run_body(s.orelse),
         )
         if left[0] and not ended and guard is None:
             # `if i % every != 0: continue`: the rest of this turn is what the condition guards.

@@ -288,10 +288,12 @@ def call_module_method(run: Interpreter, obj: Object, name: str, args: Args, e: 
         return obj
     if name in ("modules", "children", "named_modules", "named_children"):
         objects = submodules(run, obj) if name.endswith("modules") else [c for c in registered(run, obj) if isinstance(c, Object)]
+        named = name.startswith("named")
+        shown = [Sequence("tuple", {"items": (Text(), o)}) if named else o for o in objects]
+        if leaves_of(run, obj)[1] and objects:
+            return Sequence("generator", {"items": tuple(shown)}, place)
         each: Value = join_all(objects) if objects else UNKNOWN  # type: ignore[assignment]
-        if name.startswith("named"):
-            each = Sequence("tuple", {"items": (Text(), each)})
-        return Range(each)
+        return Range(Sequence("tuple", {"items": (Text(), each)}) if named else each)
     if name in ("append", "extend", "insert", "add_module", "register_module"):
         return _grow(run, obj, name, args, place)
     if name == "register_parameter" and len(args.positional) >= 2 and isinstance(args.positional[0], Const):

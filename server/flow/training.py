@@ -454,7 +454,7 @@ def set_tensor_attribute(run: Interpreter, owner: Value, name: str, value: Value
     if name == "requires_grad":
         truth = run.truth(value)
         before = owner if isinstance(owner, Tensor) else None
-        run.record(events.GradFlag(place, run.stack, "requires_grad = ...", owner, truth, before, run.assigned_e))
+        run.record(events.GradFlag(place, run.stack, "requires_grad = ...", owner, truth, before, run.assigned_e, run.condition))
         if leaves:
             part = isinstance(owner, Tensor) and owner.tag == "part"
             set_flags(run, leaves, truth, not part and (not isinstance(owner, ParameterOf) or owner.all_of))

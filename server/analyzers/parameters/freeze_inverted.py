@@ -22,8 +22,17 @@ TRAINED = re.compile(
 
 
 def check(flow: Flow) -> Iterable[Finding]:
+    ways: dict[int, dict[bool, bool]] = {}
     for event in flow.of(events.GradFlag):
         found = _listed(event.source)
+        if found is None and isinstance(event.condition, tuple) and event.value is not None:
+            test, outcome = event.condition
+            found = _listed(test)
+            both = ways.setdefault(id(test), {})
+            both[outcome] = event.value
+            if found is None or both.get(True) is not (not both.get(False)) or len(both) < 2:
+                continue  # one way alone may unfreeze later what was frozen before
+            found = found[0], found[1] == both[True]
         if found is None:
             continue
         name, trains = found

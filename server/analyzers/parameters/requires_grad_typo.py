@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
 from ...edits import Applicability, Fix, FixContext
@@ -19,11 +20,13 @@ if TYPE_CHECKING:
 # What people write for `requires_grad`: an s too few or too many, another ending, another spelling.
 SLIP = re.compile(r"re?qu?i?re?(s|d)?_?gr?ads?(ient|ients)?_?", re.IGNORECASE)
 
+CLOSE = 0.9  # "requires_gard" is 0.92, "requires_graph" 0.89
+
 
 def check(flow: Flow) -> Iterable[Finding]:
     for event in flow.of(events.Attribute):
         name = event.name
-        if name == "requires_grad" or not SLIP.fullmatch(name):
+        if name == "requires_grad" or not (SLIP.fullmatch(name) or _close(name)):
             continue
         owner = event.owner
         if not isinstance(owner, (Tensor, ParameterOf)) and not (
@@ -36,6 +39,11 @@ def check(flow: Flow) -> Iterable[Finding]:
             f"`{name}` is a new attribute that torch does not know: `{meant}` was meant, and nothing changes",
             data=(("module", isinstance(owner, Object)),),
         )  # fmt: skip
+
+
+def _close(name: str) -> bool:
+    """Whether two letters were swapped, or the like."""
+    return SequenceMatcher(None, name, "requires_grad").ratio() > CLOSE
 
 
 def fix(finding: Finding, context: FixContext) -> Fix | None:
