@@ -70,13 +70,23 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("-m", "--module", metavar="NAME", help="run a module, as python -m does")
     p.add_argument("--wrap", action="store_true", help="probe every Python process of the command after --")
     p.add_argument("--until", type=int, metavar="CELL", help="notebook: the last cell to run (0 is the first cell)")
-    p.add_argument("--input", action="append", default=[], metavar="SHAPE", help="8x3x224x224, 8x16:int64<1000, pkg.mod:make")
+    p.add_argument(
+        "--input", action="append", default=[], metavar="SHAPE", help="8x3x224x224, 8x16:int64<1000, pkg.mod:make"
+    )
     p.add_argument("--gradcheck", action="store_true", help="compare analytical and numerical gradients of the target")
     p.add_argument("--steps", type=int, default=2, help="optimizer steps to watch (default 2)")
-    p.add_argument("--timeout", type=float, default=600, metavar="S", help="seconds until the run is ended (default 600)")
-    p.add_argument("--max-backward", type=int, default=64, metavar="N", help="stop after N backward calls without a step")
-    p.add_argument("--max-memory", type=float, metavar="GiB", help="end the run above this (default 90%% of the machine's)")
-    p.add_argument("--gpu-fraction", type=float, metavar="F", help="share of each GPU's memory that the program may take")
+    p.add_argument(
+        "--timeout", type=float, default=600, metavar="S", help="seconds until the run is ended (default 600)"
+    )
+    p.add_argument(
+        "--max-backward", type=int, default=64, metavar="N", help="stop after N backward calls without a step"
+    )
+    p.add_argument(
+        "--max-memory", type=float, metavar="GiB", help="end the run above this (default 90%% of the machine's)"
+    )
+    p.add_argument(
+        "--gpu-fraction", type=float, metavar="F", help="share of each GPU's memory that the program may take"
+    )
     p.add_argument("--device", metavar="DEVICE", help="cpu, cuda, cuda:1: what the program may see")
     p.add_argument("--python", metavar="PATH", help="the interpreter (default: the active environment's)")
     p.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="set in the program's environment")
@@ -84,7 +94,12 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--root", action="append", default=[], metavar="DIR", help="a folder whose files are yours")
     p.add_argument("--level", choices=("light", "full"), default="full", help="light: no look at single operations")
     p.add_argument("--keep-compile", action="store_true", help="leave torch.compile on (light level)")
-    p.add_argument("--isolation", choices=("auto", "overlay", "copy", "none"), default="auto", help="how files are kept as they are")
+    p.add_argument(
+        "--isolation",
+        choices=("auto", "overlay", "copy", "none"),
+        default="auto",
+        help="how files are kept as they are",
+    )
     p.add_argument("--allow-writes", action="store_true", help="let the program write, and its trackers send")
     p.add_argument("--findings", metavar="FILE", help="judge these findings (gradline check --output-format json)")
     p.add_argument("--no-check", action="store_true", help="do not look for static findings to judge")
@@ -168,7 +183,11 @@ def _target(given: argparse.Namespace, rest: list[str], cwd: str) -> dict[str, A
     if os.path.isfile(os.path.join(cwd, text)):
         return {"kind": "script", "path": text, "arguments": rest}
     module, sign, name = text.rpartition(":")
-    if sign and name.replace(".", "").isidentifier() and (module.endswith(".py") or module.replace(".", "").isidentifier()):
+    if (
+        sign
+        and name.replace(".", "").isidentifier()
+        and (module.endswith(".py") or module.replace(".", "").isidentifier())
+    ):
         return {"kind": "object", "name": text}
     _must_exist(text, cwd)
     return {"kind": "script", "path": text, "arguments": rest}

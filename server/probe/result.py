@@ -14,7 +14,9 @@ def merge(outcome: dict[str, Any], asked: Asked, python: str, torch: str) -> dic
     """The report that every view is made of: the main process's (or rank 0's), with what other ranks saw beside it."""
     reports = outcome["reports"]
     trained = [r for r in reports if r.get("backward_calls") or r.get("steps")]
-    ranks = sorted((r for r in trained if r.get("rank") is not None and (r.get("world_size") or 1) > 1), key=lambda r: r["rank"])
+    ranks = sorted(
+        (r for r in trained if r.get("rank") is not None and (r.get("world_size") or 1) > 1), key=lambda r: r["rank"]
+    )
     main = next((r for r in reports if r.get("main")), None)
     if main is not None and (main in trained or not trained):
         chosen = main
@@ -52,6 +54,7 @@ def merge(outcome: dict[str, Any], asked: Asked, python: str, torch: str) -> dic
 
 def _join(findings: list[dict], finding: dict, rank: int, own: Any) -> None:
     """Add a rank's finding, or say of ours that this rank has it too."""
+
     def key(f: dict) -> tuple:
         return f["rule"], (f["at"] or {}).get("file"), (f["at"] or {}).get("line")
 
@@ -93,12 +96,18 @@ def differences(ranks: list[dict]) -> list[dict[str, Any]]:
             text = f"rank {first['rank']} and rank {other['rank']} differ in whether {len(state)} parameters got a gradient"
             out.append({"kind": "gradients", "message": text, "parameters": state[:200]})
         norm = [
-            n for n in base
-            if n in rows and not base[n].get("sharded") and isinstance(base[n]["norm"], float) and isinstance(rows[n]["norm"], float)
+            n
+            for n in base
+            if n in rows
+            and not base[n].get("sharded")
+            and isinstance(base[n]["norm"], float)
+            and isinstance(rows[n]["norm"], float)
             and abs(base[n]["norm"] - rows[n]["norm"]) > NORM_TOLERANCE * max(abs(base[n]["norm"]), 1e-12)
         ]
         if norm:
-            text = f"rank {first['rank']} and rank {other['rank']} have different gradient norms in {len(norm)} parameters"
+            text = (
+                f"rank {first['rank']} and rank {other['rank']} have different gradient norms in {len(norm)} parameters"
+            )
             out.append({"kind": "norms", "message": text, "parameters": norm[:200]})
         missing = sorted(set(base) ^ set(rows))
         if missing:

@@ -65,7 +65,9 @@ def _head(report: dict[str, Any]) -> Panel:
     text = Text()
     text.append(f"{report['command']}\n", style="bold")
     text.append(f"{report.get('steps', 0)} optimizer steps, {report.get('backward_calls', 0)} backward calls; ")
-    text.append(f"stopped: {report['stopped']}; {number(report['seconds'])} s; Python {who['python']}, torch {who['torch']}\n")
+    text.append(
+        f"stopped: {report['stopped']}; {number(report['seconds'])} s; Python {who['python']}, torch {who['torch']}\n"
+    )
     text.append(f"findings: {words}", style="bold red" if count["certain"] or count["likely"] else "bold green")
     return Panel(text, title="gradline probe", title_align="left")
 
@@ -113,8 +115,10 @@ def _verdicts(report: dict[str, Any]) -> Table:
         table.add_column(title, overflow="fold")
     for entry in report["verdicts"]:
         table.add_row(
-            Text(entry["verdict"], style=COLORS[entry["verdict"]]), entry["code"],
-            escape(place({"file": entry["file"], "line": entry["line"]}, report["cwd"])), escape(entry["because"]),
+            Text(entry["verdict"], style=COLORS[entry["verdict"]]),
+            entry["code"],
+            escape(place({"file": entry["file"], "line": entry["line"]}, report["cwd"])),
+            escape(entry["because"]),
         )
     return table
 
@@ -185,7 +189,9 @@ def _iterations(report: dict[str, Any]) -> Table:
     for title in ("optimizer", "forward", "backward", "step", "peak memory", "peak GPU memory"):
         table.add_column(title, justify="left" if title == "optimizer" else "right")
     for entry in report["iterations"][:8]:
-        times = [f"{entry[k] * 1000:.1f} ms" if entry[k] is not None else "-" for k in ("forward_s", "backward_s", "step_s")]
+        times = [
+            f"{entry[k] * 1000:.1f} ms" if entry[k] is not None else "-" for k in ("forward_s", "backward_s", "step_s")
+        ]
         memory = [f"{entry[k] / (1 << 20):.0f} MiB" if entry[k] else "-" for k in ("memory", "gpu_memory")]
         table.add_row(entry["optimizer"], *times, *memory)
     return table
@@ -203,7 +209,9 @@ def _ranks(report: dict[str, Any]) -> Group:
 
 
 def _gradcheck(entry: dict[str, Any]) -> Panel:
-    return Panel(Text(entry["words"], style="green" if entry["ok"] else "bold red"), title="gradient check", title_align="left")
+    return Panel(
+        Text(entry["words"], style="green" if entry["ok"] else "bold red"), title="gradient check", title_align="left"
+    )
 
 
 def _isolation(report: dict[str, Any]) -> list[str]:
@@ -219,5 +227,7 @@ def _isolation(report: dict[str, Any]) -> list[str]:
     if said.get("why"):
         out.append(f"files were not isolated: {said['why']}")
     if writes:
-        out.append(f"the program wrote {', '.join(writes[:5])}{f' and {len(writes) - 5} more' if len(writes) > 5 else ''}")
+        out.append(
+            f"the program wrote {', '.join(writes[:5])}{f' and {len(writes) - 5} more' if len(writes) > 5 else ''}"
+        )
     return out

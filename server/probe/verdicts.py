@@ -75,7 +75,10 @@ def static_findings(asked: Asked) -> list[Claim]:
 
     path = asked.target.get("path")
     if asked.target["kind"] == "wrap":
-        path = next((w for w in asked.target["command"] if w.endswith(".py") and os.path.isfile(os.path.join(asked.cwd, w))), None)
+        path = next(
+            (w for w in asked.target["command"] if w.endswith(".py") and os.path.isfile(os.path.join(asked.cwd, w))),
+            None,
+        )
     where = os.path.dirname(os.path.join(asked.cwd, path)) if path else asked.cwd
     said = io.StringIO()
     try:
@@ -161,21 +164,37 @@ def _one(report: dict[str, Any], claim: Claim) -> tuple[str, str, dict | None]:
 
 def _ran(report: dict, claim: Claim, lines: set, rules: frozenset, needed: int) -> tuple[str, str, None]:
     """The line ran, and no finding of the run names it."""
-    backward = [b for b in report.get("backward", ()) if b.get("at") and (os.path.abspath(b["at"]["file"]), b["at"]["line"]) in lines]
+    backward = [
+        b
+        for b in report.get("backward", ())
+        if b.get("at") and (os.path.abspath(b["at"]["file"]), b["at"]["line"]) in lines
+    ]
     if backward and claim.code[2:3] in "123":
         good = [b for b in backward if b.get("ok") and not b.get("is_leaf")]
         if len(good) == len(backward):
             reached = max(b.get("leaves", 0) for b in good)
             return REFUTED, f"backward ran here {len(good)} times and reached {reached} leaves", None
-    cuts = [c for c in report.get("cuts", ()) if c.get("at") and (os.path.abspath(c["at"]["file"]), c["at"]["line"]) in lines]
+    cuts = [
+        c
+        for c in report.get("cuts", ())
+        if c.get("at") and (os.path.abspath(c["at"]["file"]), c["at"]["line"]) in lines
+    ]
     if claim.name in SILENT or not rules:
         return UNDECIDED, "one run does not decide this", None
     if claim.code[2:3] == "1" and cuts and report.get("backward_calls"):
         feeding = [c for c in cuts if c["feeds_the_loss"]]
         if not feeding:
-            return REFUTED, f"{cuts[0]['op']} cut the graph here {sum(c['count'] for c in cuts)} times, and its result reached no loss", None
+            return (
+                REFUTED,
+                f"{cuts[0]['op']} cut the graph here {sum(c['count'] for c in cuts)} times, and its result reached no loss",
+                None,
+            )
         if all(not c["upstream_without_grad"] for c in feeding):
-            return REFUTED, "its result feeds a loss, but every parameter upstream gets a gradient on another path", None
+            return (
+                REFUTED,
+                "its result feeds a loss, but every parameter upstream gets a gradient on another path",
+                None,
+            )
         return UNDECIDED, "its result feeds a loss, and some parameters upstream got no gradient yet", None
     ok = any(b.get("ok") for b in report.get("backward", ()))
     if not ok or (report.get("steps") or 0) < needed:

@@ -113,7 +113,9 @@ def main(argv: list[str]) -> int:
               f"named {sum(r['named'] for r in bad)} ({sum(r['named'] for r in bad) / len(bad):.0%}), "
               f"something found {sum(r['found'] for r in bad)} ({sum(r['found'] for r in bad) / len(bad):.0%})")  # fmt: skip
     if later:
-        print(f"fault shows later {len(later)}: named {sum(r['named'] for r in later)}, found {sum(r['found'] for r in later)}")
+        print(
+            f"fault shows later {len(later)}: named {sum(r['named'] for r in later)}, found {sum(r['found'] for r in later)}"
+        )
     if good:
         print(f"right {len(good)}: with a finding above possible {sum(r['found'] for r in good)}")
     return 0
@@ -132,7 +134,15 @@ def _one(path: Path, kind: str, program: Path) -> dict[str, Any]:
         "found": bool(findings),
         "stopped": report["stopped"],
         "seconds": round(time.time() - start, 1),
-        "findings": [[f["rule"], f["confidence"], f["at"] and f"{os.path.basename(f['at']['file'])}:{f['at']['line']}", f["message"][:160]] for f in report["findings"]],
+        "findings": [
+            [
+                f["rule"],
+                f["confidence"],
+                f["at"] and f"{os.path.basename(f['at']['file'])}:{f['at']['line']}",
+                f["message"][:160],
+            ]
+            for f in report["findings"]
+        ],
         "notes": [n for n in report["notes"] if n.startswith("probe:")],
     }
     if kind == "bad":
@@ -140,8 +150,17 @@ def _one(path: Path, kind: str, program: Path) -> dict[str, Any]:
         row["hit"] = any(f["at"] and f"{os.path.basename(f['at']['file'])}:{f['at']['line']}" in want for f in findings)
         row["named"] = any(named(f) & want for f in findings)
         row["want"] = sorted(want)
-    word = ("HIT" if row["hit"] else "named" if row["named"] else "found" if row["found"] else "MISSED") if kind == "bad" else "FALSE" if findings else "clean"
-    print(f"{word:6} {row['case']}/{kind} {row.get('want', '')} {row['findings']} {row['stopped']} {row['notes'] or ''} {row['seconds']}s", flush=True)
+    word = (
+        ("HIT" if row["hit"] else "named" if row["named"] else "found" if row["found"] else "MISSED")
+        if kind == "bad"
+        else "FALSE"
+        if findings
+        else "clean"
+    )
+    print(
+        f"{word:6} {row['case']}/{kind} {row.get('want', '')} {row['findings']} {row['stopped']} {row['notes'] or ''} {row['seconds']}s",
+        flush=True,
+    )
     return row
 
 

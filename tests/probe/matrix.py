@@ -50,11 +50,21 @@ def main(argv: list[str]) -> int:
         asked = "import sys, torch; print('Python', sys.version.split()[0], 'torch', torch.__version__)"
         said = subprocess.run([python, "-c", asked], capture_output=True, text=True, check=False)
         print(f"== {python}: {said.stdout.strip() or said.stderr.strip()[-200:]}", flush=True)
-        words = [sys.executable, "-m", "pytest", "-q", *(str(HERE / test) for test in TESTS), *(["-k", given.k] if given.k else [])]
+        words = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            *(str(HERE / test) for test in TESTS),
+            *(["-k", given.k] if given.k else []),
+        ]
         done = subprocess.run(words, env={**os.environ, "GRADLINE_PROBE_PYTHON": python}, check=False)
         if done.returncode:
             failed.append(python)
-    print(f"{len(interpreters) - len(failed)} of {len(interpreters)} interpreters pass" + (f"; not {', '.join(failed)}" if failed else ""))
+    print(
+        f"{len(interpreters) - len(failed)} of {len(interpreters)} interpreters pass"
+        + (f"; not {', '.join(failed)}" if failed else "")
+    )
     return 1 if failed else 0
 
 

@@ -16,9 +16,9 @@ import pytest
 
 PYTHON = os.environ.get("GRADLINE_PROBE_PYTHON", sys.executable)  # the program's interpreter; see matrix.py
 needs_torch = pytest.mark.skipif(
-    PYTHON == sys.executable and find_spec("torch") is None, reason="torch is not installed"
+    sys.executable == PYTHON and find_spec("torch") is None, reason="torch is not installed"
 )
-same_interpreter = pytest.mark.skipif(PYTHON != sys.executable, reason="gradline is not installed in that interpreter")
+same_interpreter = pytest.mark.skipif(sys.executable != PYTHON, reason="gradline is not installed in that interpreter")
 CALL = "import sys; from gradline.probe import main; sys.exit(main(sys.argv[1:]))"
 MARK = re.compile(r"#\s*<-\s*([\w-]+)")
 

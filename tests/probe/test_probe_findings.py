@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from running import marks, needs_torch, probe, said, write
 
 pytestmark = needs_torch
@@ -19,7 +18,10 @@ for _ in range(3):
 """
 WRONG = {
     "switch in an imported module": {
-        "main.py": "import switch\n" + HEAD + "model = nn.Linear(4, 1)\nopt = torch.optim.SGD(model.parameters(), 0.1)\n" + LOOP,
+        "main.py": "import switch\n"
+        + HEAD
+        + "model = nn.Linear(4, 1)\nopt = torch.optim.SGD(model.parameters(), 0.1)\n"
+        + LOOP,
         "switch.py": "import torch\ntorch.set_grad_enabled(False)  # <- grad-mode-off\n",
     },
     "detach in the middle": HEAD

@@ -11,7 +11,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from running import PYTHON, command, needs_torch, probe, write
 
 pytestmark = needs_torch
@@ -88,7 +87,9 @@ step(); step()
     assert "changed True" in report["process"].stdout
     if report["isolation"]["kind"] not in ("overlay", "copy"):
         pytest.skip(f"no isolation here: {report['isolation']['why']}")
-    after = {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file() and "__pycache__" not in str(p)}
+    after = {
+        p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file() and "__pycache__" not in str(p)
+    }
     assert after == before and not (folder / "runs").exists()
     if report["isolation"]["kind"] == "overlay":
         kept = {Path(entry["path"]).name: entry["event"] for entry in report["isolation"]["kept_out"]}
@@ -97,7 +98,10 @@ step(); step()
 
 def test_a_scratch_copy_keeps_files_too(tmp_path: Path) -> None:
     folder = tmp_path / "program"
-    write(folder, {"main.py": TRAIN + "open('new.txt', 'w').write('x')\nstep()\nmodel(torch.ones(1, 2)).detach().backward()\n"})
+    write(
+        folder,
+        {"main.py": TRAIN + "open('new.txt', 'w').write('x')\nstep()\nmodel(torch.ones(1, 2)).detach().backward()\n"},
+    )
     report = probe(folder, "main.py", "--isolation", "copy")
     assert report["isolation"]["kind"] == "copy" and not (folder / "new.txt").exists()
     assert report["exception"]["at"]["file"] == str(folder / "main.py")  # places are the user's, not the copy's
@@ -142,12 +146,15 @@ def alive(marker: str) -> list[int]:
     return found
 
 
-CHILDREN = TRAIN + """
+CHILDREN = (
+    TRAIN
+    + """
 import subprocess, sys, time
 code = "import time; time.sleep(600)  # {marker}"
 subprocess.Popen([sys.executable, "-c", code])
 subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
 """
+)
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 
 
@@ -165,7 +172,13 @@ def test_the_time_limit_ends_the_whole_tree_and_leaves_a_report(tmp_path: Path) 
 def test_cancel_and_a_killed_caller_end_the_whole_tree(tmp_path: Path, how: str) -> None:
     folder, marker = tmp_path / "program", f"gradline-test-{os.getpid()}-{how}"
     ready, out = tmp_path / "ready", tmp_path / "out.json"
-    write(folder, {"main.py": CHILDREN.replace("{marker}", marker) + f"step()\nopen({str(ready)!r}, 'w').close()\ntime.sleep(600)\n"})
+    write(
+        folder,
+        {
+            "main.py": CHILDREN.replace("{marker}", marker)
+            + f"step()\nopen({str(ready)!r}, 'w').close()\ntime.sleep(600)\n"
+        },
+    )
     words = command("main.py", "--python", PYTHON, "--no-check", "--quiet", "--json", str(out))
     process = subprocess.Popen(words, cwd=folder, stderr=subprocess.DEVNULL)
     until = time.time() + 60
@@ -186,7 +199,13 @@ def test_cancel_and_a_killed_caller_end_the_whole_tree(tmp_path: Path, how: str)
 def test_a_killed_supervisor_takes_the_program_with_it(tmp_path: Path) -> None:
     folder, marker = tmp_path / "program", f"gradline-test-{os.getpid()}-guard"
     ready, out = tmp_path / "ready", tmp_path / "out.json"
-    write(folder, {"main.py": CHILDREN.replace("{marker}", marker) + f"step()\nopen({str(ready)!r}, 'w').close()\ntime.sleep(600)\n"})
+    write(
+        folder,
+        {
+            "main.py": CHILDREN.replace("{marker}", marker)
+            + f"step()\nopen({str(ready)!r}, 'w').close()\ntime.sleep(600)\n"
+        },
+    )
     words = command("main.py", "--python", PYTHON, "--no-check", "--quiet", "--json", str(out))
     process = subprocess.Popen(words, cwd=folder, stderr=subprocess.DEVNULL)
     until = time.time() + 60
@@ -248,5 +267,11 @@ step(); step()
 
 def test_trackers_are_told_to_stay_offline(tmp_path: Path) -> None:
     folder = tmp_path / "program"
-    write(folder, {"main.py": TRAIN + "import os\nprint('MODE', os.environ['WANDB_MODE'], os.environ['COMET_MODE'])\nstep(); step()\n"})
+    write(
+        folder,
+        {
+            "main.py": TRAIN
+            + "import os\nprint('MODE', os.environ['WANDB_MODE'], os.environ['COMET_MODE'])\nstep(); step()\n"
+        },
+    )
     assert "MODE disabled disabled" in probe(folder, "main.py")["process"].stdout

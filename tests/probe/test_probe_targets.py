@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from running import PYTHON, needs_torch, probe, said, same_interpreter, write
 
 pytestmark = needs_torch
@@ -26,7 +25,13 @@ def step(scale=1.0):
 
 def test_module_with_arguments(tmp_path: Path) -> None:
     folder = tmp_path / "program"
-    write(folder, {"pkg/__init__.py": "", "pkg/train.py": STEP + "import sys\nprint('GOT', sys.argv[1:], __name__, __package__)\nstep(); step()\n"})
+    write(
+        folder,
+        {
+            "pkg/__init__.py": "",
+            "pkg/train.py": STEP + "import sys\nprint('GOT', sys.argv[1:], __name__, __package__)\nstep(); step()\n",
+        },
+    )
     report = probe(folder, "-m", "pkg.train", "--", "--epochs", "1")
     assert "GOT ['--epochs', '1'] __main__ pkg" in report["process"].stdout and report["steps"] == 2
 
@@ -135,7 +140,16 @@ for _ in range(3):
 """
 
 
-LAUNCHER = ["-m", "torch.distributed.run", "--nproc_per_node", "2", "--rdzv_backend", "c10d", "--rdzv_endpoint", "localhost:0"]
+LAUNCHER = [
+    "-m",
+    "torch.distributed.run",
+    "--nproc_per_node",
+    "2",
+    "--rdzv_backend",
+    "c10d",
+    "--rdzv_endpoint",
+    "localhost:0",
+]
 
 
 def launch(folder: Path, *words: str) -> dict:
@@ -186,7 +200,9 @@ def test_sharded_parameters(tmp_path: Path) -> None:
     report = launch(folder, "main.py")
     assert len(report["ranks"]) == 2 and report["differences"] == [], report["differences"]
     assert said(report) == set(), report["findings"]
-    assert report["parameters"] and all(row["sharded"] and row["grad"] in ("ok", "zero", "empty") for row in report["parameters"])
+    assert report["parameters"] and all(
+        row["sharded"] and row["grad"] in ("ok", "zero", "empty") for row in report["parameters"]
+    )
 
 
 def test_spawned_processes_are_ranks_too(tmp_path: Path) -> None:
@@ -235,3 +251,41 @@ step()
     done = subprocess.run([sys.executable, "main.py"], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "cut-graph" in done.stderr
+
+
+def test_static_findings_get_their_verdicts(tmp_path: Path) -> None:
+    folder = tmp_path / "program"
+    write(
+        folder,
+        {
+            "main.py": STEP
+            + """
+def loss_of(x):
+    h = model[0](x).detach()  # line 12
+    return model[2](h).pow(2).mean()
+
+def logged(x):
+    return model(x).detach().mean()  # line 16
+
+def never(x):
+    return model(x).detach()  # line 19
+
+for _ in range(3):
+    opt.zero_grad()
+    logged(torch.ones(3, 2))
+    loss_of(torch.ones(3, 2)).backward()
+    opt.step()
+"""
+        },
+    )
+    lines = (folder / "main.py").read_text().splitlines()
+    findings = []
+    for word in ("line 12", "line 16", "line 19"):
+        row = next(number for number, line in enumerate(lines, 1) if word in line)
+        place = {"location": {"row": row, "column": 5}, "end_location": {"row": row, "column": 9}}
+        entry = {**place, "filename": str(folder / "main.py"), "code": "GL102", "name": "detached-loss"}
+        findings.append({**entry, "severity": "error", "message": word, "cell": None, "related": [], "fix": None})
+    (tmp_path / "findings.json").write_text(json.dumps(findings))
+    report = probe(folder, "main.py", "--findings", str(tmp_path / "findings.json"), check=True)
+    assert [v["verdict"] for v in report["verdicts"]] == ["confirmed", "refuted", "not reached"], report["verdicts"]
+    assert [f["static"] for f in report["findings"] if f["rule"] == "cut-graph"] == [[0]]

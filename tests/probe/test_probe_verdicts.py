@@ -75,7 +75,11 @@ def test_what_the_run_alone_saw_goes_with_no_claim() -> None:
 
 
 def test_claims_are_read_from_the_check_command_s_json(tmp_path: Path) -> None:
-    place = {"location": {"row": 3, "column": 5}, "end_location": {"row": 4, "column": 1}, "filename": str(tmp_path / "a.py")}
+    place = {
+        "location": {"row": 3, "column": 5},
+        "end_location": {"row": 4, "column": 1},
+        "filename": str(tmp_path / "a.py"),
+    }
     entry = {**place, "code": "GL102", "name": "detached-loss", "severity": "error", "message": "m", "cell": None, "fix": None,
              "related": [{**place, "location": {"row": 1, "column": 1}, "message": "cut"}], "url": ""}  # fmt: skip
     path = tmp_path / "findings.json"
@@ -123,7 +127,11 @@ def test_show_command_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_differences_between_ranks() -> None:
     def rank(number: int, norm: float | None, on: bool = True) -> dict[str, Any]:
         state = "ok" if norm else "none"
-        return {"rank": number, "grad_mode": {"on_at_end": on}, "parameters": [{"name": "a", "grad": state, "norm": norm}]}
+        return {
+            "rank": number,
+            "grad_mode": {"on_at_end": on},
+            "parameters": [{"name": "a", "grad": state, "norm": norm}],
+        }
 
     assert result.differences([rank(0, 1.0), rank(1, 1.0 + 1e-6)]) == []
     assert [d["kind"] for d in result.differences([rank(0, 1.0), rank(1, 2.0)])] == ["norms"]
@@ -139,7 +147,16 @@ def big(count: int) -> dict[str, Any]:
         rows.append({"name": f"Net.l{number}.weight", "shape": [2], "dtype": "float32", "device": "cpu", "requires_grad": True,
                      "optimizer": 0, "grad": state, "norm": 10.0 ** -(number % 7) if state == "ok" else None, "changed": True,
                      "ratio": 1e-3, "weight": 1.0, "sharded": False})  # fmt: skip
-        modules.append({**modules[0], "name": f"Net.l{number}", "label": f"l{number}", "type": "Linear", "depth": 1, "parameters": [number]})
+        modules.append(
+            {
+                **modules[0],
+                "name": f"Net.l{number}",
+                "label": f"l{number}",
+                "type": "Linear",
+                "depth": 1,
+                "parameters": [number],
+            }
+        )
     return report(parameters=rows, modules=modules, findings=[finding("cut-graph", 5)])
 
 

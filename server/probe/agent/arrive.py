@@ -65,7 +65,9 @@ def install(run: Run) -> None:
             hook.install(run)
         except Exception as error:
             text = "".join(traceback.format_exception(type(error), error, error.__traceback__))[-600:]
-            run.note(f"probe: the hooks of {hook.__name__.rpartition('.')[2]} do not fit torch {torch.__version__}: {text}")
+            run.note(
+                f"probe: the hooks of {hook.__name__.rpartition('.')[2]} do not fit torch {torch.__version__}: {text}"
+            )
     run.safely(writes.torch_saves, run)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any, Optional
+from typing import Any
 
 from . import grad_mode, ops, sources
 from .places import show
@@ -56,7 +56,7 @@ def _grad(run: Run, outputs: Any, result: Any, args: tuple, kwargs: dict, frame:
 
     run.autograd_grads += 1
     create = kwargs.get("create_graph", args[2] if len(args) > 2 else False)
-    if create or not isinstance(result, (list, tuple)) or not run.options["level"] == "full":
+    if create or not isinstance(result, (list, tuple)) or run.options["level"] != "full":
         return
     with run.quiet():
         sources = [t for t in (outputs if isinstance(outputs, (list, tuple)) else (outputs,)) if t.requires_grad]
@@ -76,7 +76,12 @@ def before(run: Run, tensors: Any, args: tuple, kwargs: dict, frame: Any) -> dic
     run.idle = False
     tensor = first(tensors)
     stack = run.places.stack(frame, 6)
-    record: dict[str, Any] = {"n": run.backward_calls, "step": run.steps, "at": show(stack), "grad_enabled": run.grad_on()}
+    record: dict[str, Any] = {
+        "n": run.backward_calls,
+        "step": run.steps,
+        "at": show(stack),
+        "grad_enabled": run.grad_on(),
+    }
     record["training"] = [ref().training for ref, _ in run.roots.values() if ref() is not None]
     if run.first_backward is None:
         run.first_backward = round(time.time() - run.started, 3)
@@ -125,7 +130,7 @@ def before(run: Run, tensors: Any, args: tuple, kwargs: dict, frame: Any) -> dic
         keys = marks_of(run, tensor)
         record["_marks"] = keys
         run.loss_marks |= keys
-        record["cuts_feeding_the_loss"] = [list(key[0] or ("?", 0)) + [key[1]] for key in list(keys)[:50]]
+        record["cuts_feeding_the_loss"] = [[*list(key[0] or ("?", 0)), key[1]] for key in list(keys)[:50]]
         _dead_terms(run, tensor)
         if tensor.grad_fn is not None:
             run.loss_nodes.append((tensor.grad_fn, run.steps))
@@ -296,13 +301,13 @@ def _meets(node: Any, nodes: set) -> bool:
     return False
 
 
-def kept_graphs(run: Run) -> list[tuple[Optional[Any], int]]:
+def kept_graphs(run: Run) -> list[tuple[Any | None, int]]:
     """Live scalars whose graph goes back through the losses of several steps: a running total that keeps them."""
     if not run.loss_nodes:
         return []
-    steps = {node: step for node, step in run.loss_nodes}
-    found: list[tuple[Optional[Any], int]] = []
-    candidates = [*run.scalars, *[entry for entry in run.born.values()]]
+    steps = dict(run.loss_nodes)
+    found: list[tuple[Any | None, int]] = []
+    candidates = [*run.scalars, *list(run.born.values())]
     for ref, place in candidates:
         tensor = ref()
         if tensor is None or not tensor.requires_grad or tensor.numel() != 1 or tensor.grad_fn in steps:
@@ -321,6 +326,6 @@ def kept_graphs(run: Run) -> list[tuple[Optional[Any], int]]:
             if any(word in type(node).__name__ for word in ops.ADD_NODES):
                 todo.extend(after for after, _ in node.next_functions)
         last = run.loss_nodes[-1][1]
-        if len(reached) > 1 or reached and min(reached) < last and place is not None and sources.accumulates(place):
+        if len(reached) > 1 or (reached and min(reached) < last and place is not None and sources.accumulates(place)):
             found.append((place, len(reached)))
     return found

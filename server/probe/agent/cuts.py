@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import weakref
-from typing import Any, Optional
+from typing import Any
 
 from . import grad_mode, ops, sources
 from .modules import carry
@@ -54,7 +54,11 @@ def _variable(run: Run, args: tuple, kwargs: dict, made: Any, frame: Any) -> Non
         if keys:
             mark(run, made, keys)
         if made.requires_grad:
-            run.made_leaf[id(made)] = (weakref.ref(made), run.places.stack(frame, 5), "Variable(..., requires_grad=True)")
+            run.made_leaf[id(made)] = (
+                weakref.ref(made),
+                run.places.stack(frame, 5),
+                "Variable(..., requires_grad=True)",
+            )
 
 
 def marks_of(run: Run, tensor: Any) -> frozenset:
@@ -135,7 +139,7 @@ def _tensors(values: Any, tensor_type: type, size: type, out: list, floats: list
             _tensors(value, tensor_type, size, out, floats, depth + 1)
 
 
-def _finite(run: Run, name: str, inputs: list, outputs: Any, place: Optional[Place]) -> None:
+def _finite(run: Run, name: str, inputs: list, outputs: Any, place: Place | None) -> None:
     with run.quiet(), run.torch.no_grad():
         isfinite = run.torch.isfinite
         if all(bool(isfinite(o).all()) for o in outputs if o.is_floating_point()):
@@ -198,14 +202,14 @@ def make(run: Run) -> Any:
             run.idle, run.calls_seen = True, 0
             run.note("many tensor operations ran before any module was called: they were not followed to their end")
             return
-        place: Optional[Place] = None
-        if (name[-1] == "_" and name[-2:] != "__") or name in in_place:
-            if args and isinstance(args[0], Tensor):
-                place = near(frame)
-                base = args[0]._base
-                run.in_place.append((tuple(args[0].shape), name, place))
-                if base is not None:
-                    run.in_place.append((tuple(base.shape), name, place))
+        place: Place | None = None
+        changes = (name[-1] == "_" and name[-2:] != "__") or name in in_place
+        if changes and args and isinstance(args[0], Tensor):
+            place = near(frame)
+            base = args[0]._base
+            run.in_place.append((tuple(args[0].shape), name, place))
+            if base is not None:
+                run.in_place.append((tuple(base.shape), name, place))
         inputs: list = []
         floats: list = []
         _tensors(args, Tensor, size, inputs, floats)
@@ -220,10 +224,14 @@ def make(run: Run) -> Any:
         if name in ("to", "type_as", "expand_as", "view_as", "reshape_as"):
             del inputs[1:]  # the others only lend their shape, type or device
         if name == "tensor" and isinstance(result, Tensor) and result.requires_grad and result.numel() == 1:
-            run.made_leaf[id(result)] = (ref(result), run.places.stack(frame, 5), "torch.tensor(..., requires_grad=True)")
-        keys: Optional[frozenset] = None
+            run.made_leaf[id(result)] = (
+                ref(result),
+                run.places.stack(frame, 5),
+                "torch.tensor(..., requires_grad=True)",
+            )
+        keys: frozenset | None = None
         live = False
-        new_leaves: Optional[list] = None
+        new_leaves: list | None = None
         marks, old, leaves = run.marks, run.old, run.leaves
         for tensor in inputs:
             entry = marks.get(id(tensor))
@@ -265,7 +273,7 @@ def make(run: Run) -> Any:
                             carry(run, tensor, aged, place, whole=False)
                 if name in ops.SQUASHED_AGAIN:
                     _squashed_again(name, inputs[0], place)
-                elif name in ("softmax", "sigmoid") or name in reshape and run.squashed:
+                elif name in ("softmax", "sigmoid") or (name in reshape and run.squashed):
                     _squash(name, inputs[0], outputs[0], place)
                 if keys is not None and name in ops.ADD:
                     _dead_term(inputs, outputs[0], place)
@@ -283,8 +291,8 @@ def make(run: Run) -> Any:
 
     def _cuts(
         name: str, inputs: list, outputs: Any, result: Any, keys: Any, on: bool, frame: Any, place: Any
-    ) -> Optional[frozenset]:
-        found: Optional[tuple] = None
+    ) -> frozenset | None:
+        found: tuple | None = None
         for output in outputs:
             if not on:
                 if any(output is tensor for tensor in inputs) and name != "detach_":
@@ -317,7 +325,7 @@ def make(run: Run) -> Any:
             cut(run, name, "branch", [t for t in inputs if t.requires_grad], frame)
         return keys
 
-    def _squash(name: str, source: Any, output: Any, place: Optional[Place]) -> None:
+    def _squash(name: str, source: Any, output: Any, place: Place | None) -> None:
         if name in ("softmax", "sigmoid"):
             run.squashed[id(output)] = (ref(output), name, place)
             return
@@ -325,7 +333,7 @@ def make(run: Run) -> Any:
         if entry is not None and entry[0]() is source:
             run.squashed[id(output)] = (ref(output), *entry[1:])
 
-    def _squashed_again(name: str, source: Any, place: Optional[Place]) -> None:
+    def _squashed_again(name: str, source: Any, place: Place | None) -> None:
         entry = run.squashed.get(id(source))
         kind, why = ops.SQUASHED_AGAIN[name]
         if entry is None or entry[0]() is not source or entry[1] != kind:
@@ -342,7 +350,7 @@ def make(run: Run) -> Any:
             }
         )
 
-    def _dead_term(inputs: list, output: Any, place: Optional[Place]) -> None:
+    def _dead_term(inputs: list, output: Any, place: Place | None) -> None:
         if output.numel() != 1 and not all(t.numel() == 1 for t in inputs):
             return
         for tensor in inputs:

@@ -6,7 +6,7 @@ import functools
 import sys
 import warnings
 import weakref
-from typing import Any, Optional
+from typing import Any
 
 from .places import one, show
 from .run import Run
@@ -15,12 +15,21 @@ from .run import Run
 KNOWN_WARNINGS = (
     ("Using a target size", "broadcast-loss", "prediction and target have different shapes, and are broadcast"),
     ("duplicate parameters", "duplicate-parameters", "the optimizer is given some parameters twice"),
-    ("None of the inputs have requires_grad=True", "checkpoint-without-gradient",
-     "a reentrant checkpoint none of whose inputs requires grad gives an output without a graph"),
-    ("`lr_scheduler.step()` before `optimizer.step()`", "scheduler-before-step",
-     "the scheduler steps before the optimizer: the first learning rate is skipped"),
-    (".grad attribute of a Tensor that is not a leaf", "grad-of-non-leaf",
-     "the gradient of a tensor that is no leaf is read: it is None"),
+    (
+        "None of the inputs have requires_grad=True",
+        "checkpoint-without-gradient",
+        "a reentrant checkpoint none of whose inputs requires grad gives an output without a graph",
+    ),
+    (
+        "`lr_scheduler.step()` before `optimizer.step()`",
+        "scheduler-before-step",
+        "the scheduler steps before the optimizer: the first learning rate is skipped",
+    ),
+    (
+        ".grad attribute of a Tensor that is not a leaf",
+        "grad-of-non-leaf",
+        "the gradient of a tensor that is no leaf is read: it is None",
+    ),
 )
 
 
@@ -49,7 +58,9 @@ def _warned(run: Run, message: Any, frame: Any) -> None:
         run.warnings.append({"category": message.category.__name__, "text": text[:500], "at": show(stack)})
     for part, rule, words in KNOWN_WARNINGS:
         if part in text and not any(e["rule"] == rule and e["at"] == show(stack) for e in run.extra):
-            run.extra.append({"rule": rule, "message": words, "at": show(stack), "confidence": "certain", "warning": text[:300]})
+            run.extra.append(
+                {"rule": rule, "message": words, "at": show(stack), "confidence": "certain", "warning": text[:300]}
+            )
 
 
 def _clipping(run: Run) -> None:
@@ -81,17 +92,18 @@ def _clipped(run: Run, parameters: Any, frame: Any) -> None:
     tensors = [parameters] if isinstance(parameters, run.torch.Tensor) else parameters
     with_grad = [t for t in tensors if t.grad is not None]
     rules = {entry["rule"] for entry in run.extra}
-    if with_grad and not run.since_step and all(id(t) in run.stepped for t in with_grad):
-        if "clip-after-step" not in rules:
-            run.extra.append(
-                {
-                    "rule": "clip-after-step",
-                    "message": "gradients are clipped after the step that used them",
-                    "at": show(stack),
-                    "confidence": "certain",
-                    "evidence": [{"at": run.optimizers[-1].get("last_at"), "note": "the step"}] if run.optimizers else [],
-                }
-            )
+    late = with_grad and not run.since_step and all(id(t) in run.stepped for t in with_grad)
+    if late and "clip-after-step" not in rules:
+        step = run.optimizers[-1].get("last_at") if run.optimizers else None
+        run.extra.append(
+            {
+                "rule": "clip-after-step",
+                "message": "gradients are clipped after the step that used them",
+                "at": show(stack),
+                "confidence": "certain",
+                "evidence": [{"at": step, "note": "the step"}],
+            }
+        )
     if run.scaled is not None and with_grad and "clip-before-unscale" not in rules:
         run.extra.append(
             {
@@ -125,7 +137,10 @@ def _scaler(run: Run) -> None:
             return _original(self, optimizer)
 
         cls.scale, cls.unscale_ = scaled, unscaled
-        run.undo += [functools.partial(setattr, cls, "scale", scale), functools.partial(setattr, cls, "unscale_", unscale)]
+        run.undo += [
+            functools.partial(setattr, cls, "scale", scale),
+            functools.partial(setattr, cls, "unscale_", unscale),
+        ]
 
 
 def _parallel(run: Run) -> None:
@@ -191,7 +206,7 @@ def _compile(run: Run) -> None:
 
 
 def _compiled(run: Run, model: Any) -> None:
-    function: Optional[Any] = model
+    function: Any | None = model
     if isinstance(model, run.torch.nn.Module):
         function = type(model).forward
     code = getattr(functools.partial(function).func if callable(function) else None, "__code__", None)

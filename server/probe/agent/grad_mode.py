@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from types import FrameType
-from typing import Any, Optional
+from typing import Any
 
 from .places import OWN, Place, one, show
 from .run import MAX_TIMELINE, Run
@@ -65,7 +65,7 @@ def install(run: Run) -> None:
     run.undo.append(undo)
 
 
-def changed(run: Run, mode: bool, frame: Optional[FrameType], files: set[str], torch_folder: str, via: Optional[str]) -> None:
+def changed(run: Run, mode: bool, frame: FrameType | None, files: set[str], torch_folder: str, via: str | None) -> None:
     """Note one change: what made it (class and how), the user's frame, the decorated function."""
     import threading
 
@@ -112,7 +112,9 @@ def changed(run: Run, mode: bool, frame: Optional[FrameType], files: set[str], t
     seen["count"] += 1
     if len(run.timeline) < MAX_TIMELINE:
         place = event.get("decorated") or event["at"] or event.get("library")
-        run.timeline.append({"s": round(time.time() - run.started, 5), "mode": mode, "via": kind, "how": how, "at": place})
+        run.timeline.append(
+            {"s": round(time.time() - run.started, 5), "mode": mode, "via": kind, "how": how, "at": place}
+        )
 
 
 def _remember(run: Run, mode: bool, how: str, event: dict) -> None:
@@ -127,6 +129,6 @@ def _remember(run: Run, mode: bool, how: str, event: dict) -> None:
         run.off.clear()
 
 
-def blamed(run: Run) -> Optional[dict]:
+def blamed(run: Run) -> dict | None:
     """The change that keeps grad mode off now, as far as it was seen."""
     return run.off[-1] if run.off and not run.grad_on() else None

@@ -102,6 +102,10 @@ def _worst(text: str) -> str:
     text = f"backward says {two[worst]:.6g} where the numerical value is {one[worst]:.6g}"
     if one[worst] and all(abs(b) < 1e-12 for b in two):
         text += " (backward gives zero everywhere)"
-    elif two[worst] and one[worst] and all(abs(b * one[worst] / two[worst] - a) < 1e-3 * (1 + abs(a)) for a, b in zip(one, two)):
+    elif (
+        two[worst]
+        and one[worst]
+        and all(abs(b * one[worst] / two[worst] - a) < 1e-3 * (1 + abs(a)) for a, b in zip(one, two))
+    ):
         text += f" (every entry is off by the factor {two[worst] / one[worst]:.4g})"
     return text

@@ -7,7 +7,7 @@ import os
 import shutil
 import stat
 import sys
-from typing import Any, Optional
+from typing import Any
 
 NEW_NAMESPACE, NEW_USER = 0x00020000, 0x10000000
 RECURSIVE_PRIVATE = 16384 | 262144
@@ -34,7 +34,17 @@ def project_of(path: str) -> str:
 def protectable(folder: str) -> bool:
     """Not the whole disk, a home folder, or the folder of temporary files."""
     folder = os.path.realpath(folder)
-    refused = {"/", "/home", "/root", "/tmp", "/var", "/var/tmp", "/usr", "/opt", os.path.realpath(os.path.expanduser("~"))}
+    refused = {
+        "/",
+        "/home",
+        "/root",
+        "/tmp",
+        "/var",
+        "/var/tmp",
+        "/usr",
+        "/opt",
+        os.path.realpath(os.path.expanduser("~")),
+    }
     return folder not in refused
 
 
@@ -63,10 +73,14 @@ def _check(result: int, what: str) -> None:
         raise OSError(number, f"{what}: {os.strerror(number)}")
 
 
-def _mount(libc: Any, source: str, target: str, kind: Optional[str], flags: int, data: str = "") -> None:
+def _mount(libc: Any, source: str, target: str, kind: str | None, flags: int, data: str = "") -> None:
     encode = os.fsencode
     result = libc.mount(
-        encode(source), encode(target), encode(kind) if kind else None, ctypes.c_ulong(flags), encode(data) if data else None
+        encode(source),
+        encode(target),
+        encode(kind) if kind else None,
+        ctypes.c_ulong(flags),
+        encode(data) if data else None,
     )
     _check(result, f"mount {target}")
 
@@ -164,7 +178,10 @@ def can_overlay(folders: list[str], scratch: str) -> str:
     try:
         done = subprocess.run(
             [sys.executable, "-S", "-c", code, os.path.abspath(__file__), scratch, *folders],
-            capture_output=True, text=True, timeout=20, check=False,
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
@@ -172,7 +189,7 @@ def can_overlay(folders: list[str], scratch: str) -> str:
     return "" if done.returncode == 0 else (lines[-1] if lines else f"exit {done.returncode}")
 
 
-def copy(folder: str, scratch: str) -> Optional[str]:
+def copy(folder: str, scratch: str) -> str | None:
     """A copy of a small project below `scratch` (virtual environments are linked); None if it is not small."""
     files = size = 0
     for base, folders, names in os.walk(folder):

@@ -7,7 +7,7 @@ often meant so). Only parameters that an optimizer holds were asked to train; ta
 from __future__ import annotations
 
 import re
-from typing import Any, Optional
+from typing import Any
 
 from . import sources
 from .backward import kept_graphs
@@ -34,7 +34,7 @@ class Judge:
         self,
         rule: str,
         message: str,
-        at: Optional[dict],
+        at: dict | None,
         confidence: str = "certain",
         evidence: Any = (),
         parameters: Any = (),
@@ -74,7 +74,7 @@ class Judge:
         return self._merge(self._prune(self.findings))
 
     # ------------------------------------------------------------------------------------------ backward that failed
-    def _mode_place(self, event: Optional[dict]) -> Optional[dict]:
+    def _mode_place(self, event: dict | None) -> dict | None:
         return (event.get("decorated") or event.get("at") or event.get("library")) if event else None
 
     def _failed_backward(self) -> None:
@@ -110,8 +110,19 @@ class Judge:
             entry = run.cuts[key]
             mode = entry.get("mode")
             where = self._mode_place(mode) or entry["at"]
-            what = f"it was computed with grad mode off ({mode['via']})" if mode else f"{entry['op']} cuts it ({entry['kind']})"
-            self.add("cut-graph", f"the loss has no graph: {what}", where, "certain", [*seen, (entry["at"], "the cut")], error=error)
+            what = (
+                f"it was computed with grad mode off ({mode['via']})"
+                if mode
+                else f"{entry['op']} cuts it ({entry['kind']})"
+            )
+            self.add(
+                "cut-graph",
+                f"the loss has no graph: {what}",
+                where,
+                "certain",
+                [*seen, (entry["at"], "the cut")],
+                error=error,
+            )
         if marks:
             return
         if self.parameters and not any(p.requires_grad for _, p in self.parameters.values()):
@@ -142,13 +153,27 @@ class Judge:
         attribute = self._non_leaf_attribute()
         if attribute is not None:
             name, place = attribute
-            self.add("non-leaf-attribute", f"{text}: {name} was computed once, and is no leaf", place, "certain", seen, error=error)
+            self.add(
+                "non-leaf-attribute",
+                f"{text}: {name} was computed once, and is no leaf",
+                place,
+                "certain",
+                seen,
+                error=error,
+            )
             return
         carried = self._carried(record)
         if carried:
             use = carried[0]
             why = [(one(use["born"]), "made here, in the graph of an earlier backward")]
-            self.add("graph-reused", f"{text}: what comes in here carries the old graph", one(use["used"]), "certain", [*seen, *why], error=error)
+            self.add(
+                "graph-reused",
+                f"{text}: what comes in here carries the old graph",
+                one(use["used"]),
+                "certain",
+                [*seen, *why],
+                error=error,
+            )
             return
         earlier = [(b["at"], "an earlier backward frees the graph") for b in self.good[-1:]]
         self.add("graph-reused", text, record["at"], "certain", [*seen, *earlier], error=error)
@@ -157,13 +182,24 @@ class Judge:
         run = self.run
         found = re.search(r"\[torch\.[\w.]+ \[([\d, ]*)\]\]", error)
         shape = tuple(int(n) for n in found.group(1).split(",") if n.strip()) if found else None
-        hits = [e for e in run.in_place if e[0] == shape] or [e for e in run.in_place if shape is not None and e[0] == shape[::-1]]
+        hits = [e for e in run.in_place if e[0] == shape] or [
+            e for e in run.in_place if shape is not None and e[0] == shape[::-1]
+        ]
         carried = self._carried(record)
         if carried and (not hits or hits[-1][1] == "optimizer.step"):
             use = carried[0]
             why = [(one(hits[-1][2]), f"{hits[-1][1]} changes the weights")] if hits else []
-            text = "backward goes through an earlier iteration's graph, whose weights have changed: it is carried in here"
-            self.add("graph-reused", text, one(use["used"]), "likely", [*seen, (one(use["born"]), "made here"), *why], error=error)
+            text = (
+                "backward goes through an earlier iteration's graph, whose weights have changed: it is carried in here"
+            )
+            self.add(
+                "graph-reused",
+                text,
+                one(use["used"]),
+                "likely",
+                [*seen, (one(use["born"]), "made here"), *why],
+                error=error,
+            )
             return
         where = one(hits[-1][2]) if hits else record["at"]
         text = f"a tensor that backward needs is changed in place{f' by {hits[-1][1]}' if hits else ''}"
@@ -177,7 +213,14 @@ class Judge:
             for cls in self.run.torch.autograd.Function.__subclasses__():
                 if cls.__name__ == found.group(1):
                     place = sources.method_return(cls, "backward")
-        self.add("wrong-number-of-gradients", error.split(": ", 1)[-1], one(place) or record["at"], "certain", seen, error=error)
+        self.add(
+            "wrong-number-of-gradients",
+            error.split(": ", 1)[-1],
+            one(place) or record["at"],
+            "certain",
+            seen,
+            error=error,
+        )
 
     # ------------------------------------------------------------------------------------------ no gradient, zero
     def _without_gradient(self) -> None:
@@ -212,12 +255,21 @@ class Judge:
                 if any(set(names) & up for up in others):
                     continue
             mode = entry.get("mode") if entry["kind"] == "grad mode off" else None
-            why = f"their output was computed with grad mode off ({mode['via']})" if mode else f"{entry['op']} cuts the graph ({entry['kind']})"
+            why = (
+                f"their output was computed with grad mode off ({mode['via']})"
+                if mode
+                else f"{entry['op']} cuts the graph ({entry['kind']})"
+            )
             where = self._mode_place(mode) or entry["at"]
             evidence = [(entry["at"], "the cut")] if where != entry["at"] else []
             self.add(
-                "cut-graph", f"{len(names)} parameters get no gradient: {why}", where, "certain" if feeds else "likely",
-                evidence, names.values(), feeds_the_loss=feeds,
+                "cut-graph",
+                f"{len(names)} parameters get no gradient: {why}",
+                where,
+                "certain" if feeds else "likely",
+                evidence,
+                names.values(),
+                feeds_the_loss=feeds,
             )
             for k in names:
                 left.pop(k)
@@ -240,7 +292,7 @@ class Judge:
                         out.setdefault(id(parameter), (module, name, parents))
         return out
 
-    def _made_at(self, module: Any, parents: dict[int, tuple[Any, str]]) -> Optional[dict]:
+    def _made_at(self, module: Any, parents: dict[int, tuple[Any, str]]) -> dict | None:
         """The line that gave the module to its parent; a Sequential's or list's items stand where it was made."""
         for _ in range(6):
             if id(module) not in parents:
@@ -275,7 +327,14 @@ class Judge:
                 self.add("unused", f"{label} takes no part in the forward pass", where, "certain", (), names)
             elif call is not None and not call["on"] and call.get("setter"):
                 setter = call["setter"]
-                self.add("grad-mode-off", f"{label} only ran with grad mode off ({setter['via']})", self._mode_place(setter), "likely", (), names)
+                self.add(
+                    "grad-mode-off",
+                    f"{label} only ran with grad mode off ({setter['via']})",
+                    self._mode_place(setter),
+                    "likely",
+                    (),
+                    names,
+                )
             else:
                 text = f"{label} ran, and got no gradient from any loss"
                 self.add("no-gradient", text, where, "possible", (), names)
@@ -286,7 +345,9 @@ class Judge:
 
     def _zero_gradient(self) -> None:
         run = self.run
-        judged = {k: n for k, (n, p) in self.parameters.items() if p.requires_grad and (k in self.held or not self.held)}
+        judged = {
+            k: n for k, (n, p) in self.parameters.items() if p.requires_grad and (k in self.held or not self.held)
+        }
         zero = {k: n for k, n in judged.items() if run.grads.get(k) == 0.0}
         for entry in run.zero_ops.values():
             names = {k: zero[k] for k in zero if k in entry["up"]}
@@ -314,7 +375,9 @@ class Judge:
             made = record.get("made_leaf")
             evidence = [(record["at"], "backward goes no further than the loss")]
             for key in record.get("_marks", ()):
-                evidence.append((run.cuts[key]["at"], f"{run.cuts[key]['op']} cuts the graph ({run.cuts[key]['kind']})"))
+                evidence.append(
+                    (run.cuts[key]["at"], f"{run.cuts[key]['op']} cuts the graph ({run.cuts[key]['kind']})")
+                )
             if not record.get("_marks"):
                 values = [entry for entry in run.cuts.values() if entry["kind"] == "value" and entry["up"]]
                 evidence += [(entry["at"], f"{entry['op']} makes a Python number of a tensor") for entry in values[-6:]]
@@ -336,7 +399,13 @@ class Judge:
                 done.add(key)
                 where = self._mode_place(item.get("mode")) or item["at"]
                 text = f"a term of the loss has no graph and trains nothing: {item['op']} cuts it ({item['kind']})"
-                self.add("dead-term", text, where, "likely", [(entry["at"], "the term is added here"), (item["at"], "the cut")])
+                self.add(
+                    "dead-term",
+                    text,
+                    where,
+                    "likely",
+                    [(entry["at"], "the term is added here"), (item["at"], "the cut")],
+                )
 
     # ------------------------------------------------------------------------------------------ registration
     def _not_held(self) -> None:
@@ -358,7 +427,9 @@ class Judge:
             registered |= ids
             if ids & self.held:
                 partly |= ids
-        reborn = {id(entry[0]()._parameters.get(entry[1])) for entry in run.born_in_forward.values() if entry[0]() is not None}
+        reborn = {
+            id(entry[0]()._parameters.get(entry[1])) for entry in run.born_in_forward.values() if entry[0]() is not None
+        }
         missing = {k: n for k, (n, _) in trained.items() if k in registered and k not in reborn}
         sure = {k: n for k, n in missing.items() if k in partly}
         at = run.optimizers[0]["at"]
@@ -390,17 +461,25 @@ class Judge:
             text = f"a trainable {kind} of shape {list(parameter.shape)} is used, and belongs to no module and no optimizer"
             used = one(run.leaves[key][1])
             where = held[1] if held and held[1] else used
-            self.add("unregistered-parameter", text + (f" ({held[0]})" if held else ""), where, "certain", [(used, "used here")])
+            self.add(
+                "unregistered-parameter",
+                text + (f" ({held[0]})" if held else ""),
+                where,
+                "certain",
+                [(used, "used here")],
+            )
         if not self.bad:
             attribute = self._non_leaf_attribute()
             if attribute is not None:
                 text = f"{attribute[0]} is computed from a parameter that is not registered: it is no leaf, and nothing trains it"
                 self.add("non-leaf-attribute", text, attribute[1], "certain")
 
-    def _non_leaf_attribute(self) -> Optional[tuple[str, Optional[dict]]]:
+    def _non_leaf_attribute(self) -> tuple[str, dict | None] | None:
         """A module's attribute that was computed from a Parameter which itself belongs to nobody."""
         run = self.run
-        registered = {id(p) for ref, _ in run.roots.values() if ref() is not None for p in ref().parameters()} | self.held
+        registered = {
+            id(p) for ref, _ in run.roots.values() if ref() is not None for p in ref().parameters()
+        } | self.held
         for ref, _ in list(run.roots.values()):
             root = ref()
             for module in root.modules() if root is not None else ():
@@ -408,16 +487,18 @@ class Judge:
                     if not isinstance(value, run.torch.Tensor) or not value.requires_grad or value.grad_fn is None:
                         continue
                     leaves, nodes = run.walk(value, 64)
-                    lost = [p for k, p in leaves.items() if k not in registered and isinstance(p, run.torch.nn.Parameter)]
+                    lost = [
+                        p for k, p in leaves.items() if k not in registered and isinstance(p, run.torch.nn.Parameter)
+                    ]
                     if lost and len(leaves) == len(lost) and len(nodes) < 16:
                         place = sources.attribute(type(module), name, run.places)
                         return f"{type(module).__name__}.{name}", one(place)
         return None
 
-    def _holder(self, thing: Any, modules: Optional[list] = None) -> Optional[tuple[str, Optional[dict]]]:
+    def _holder(self, thing: Any, modules: list | None = None) -> tuple[str, dict | None] | None:
         """The attribute of a module that hides it in itself, a list, a tuple or a dict; and the line that assigns it."""
 
-        def find(value: Any, path: str, depth: int) -> Optional[str]:
+        def find(value: Any, path: str, depth: int) -> str | None:
             if value is thing:
                 return path
             if depth > 3 or not isinstance(value, (list, tuple, set, frozenset, dict)):
@@ -452,7 +533,10 @@ class Judge:
                 continue
             parameters = list(module.parameters())
             if not parameters:
-                if type(module).__name__.startswith(("Dropout", "AlphaDropout", "FeatureAlphaDropout")) and self._holder(module, [parent]) is None:
+                if (
+                    type(module).__name__.startswith(("Dropout", "AlphaDropout", "FeatureAlphaDropout"))
+                    and self._holder(module, [parent]) is None
+                ):
                     text = f"{type(module).__name__} is made {inside} at each call: model.eval() never reaches it"
                     self.add("made-in-forward", text, one(place), "likely")
                 continue
@@ -461,8 +545,18 @@ class Judge:
             held = self._holder(module, [parent])
             text = f"{type(module).__name__} is called {inside}, and is not one of its submodules"
             where = held[1] if held and held[1] else one(place)
-            self.add("unregistered-module", text + (f" (held by {held[0]})" if held else ""), where, "certain", [(one(place), "called here")])
-        seen = {f["at"]["line"] for f in self.findings if f["rule"] in ("made-in-forward", "unregistered-module") and f["at"]}
+            self.add(
+                "unregistered-module",
+                text + (f" (held by {held[0]})" if held else ""),
+                where,
+                "certain",
+                [(one(place), "called here")],
+            )
+        seen = {
+            f["at"]["line"]
+            for f in self.findings
+            if f["rule"] in ("made-in-forward", "unregistered-module") and f["at"]
+        }
         for label, place in run.gone_modules.values():
             if place is not None and place.line not in seen:
                 seen.add(place.line)
@@ -495,16 +589,24 @@ class Judge:
             if not entry["steps"] and mine <= stepped:
                 continue  # a wrapper whose inner optimizer steps
             if not entry["steps"]:
-                alone = [b for b in self.good if b.get("_leaves", set()) & mine and not b.get("_leaves", set()) & (stepped - mine)]
+                alone = [
+                    b
+                    for b in self.good
+                    if b.get("_leaves", set()) & mine and not b.get("_leaves", set()) & (stepped - mine)
+                ]
                 others = run.steps >= 2 * run.options["steps"]
                 if alone and (ended or others or "without an optimizer step" in self.stopped):
                     text = f"{entry['type']} never steps, though backward is called for its parameters"
                     self.add("optimizer-never-steps", text, alone[0]["at"], "likely", [(entry["at"], "made here")])
                 continue
             if entry.get("frozen_at_step"):
-                self.add("optimizer-all-frozen", "the optimizer holds only parameters that do not require grad", entry["at"])
+                self.add(
+                    "optimizer-all-frozen", "the optimizer holds only parameters that do not require grad", entry["at"]
+                )
             if mine and not any(key in run.grads for key in mine) and run.grads:
-                text = "none of the parameters this optimizer holds got a gradient (were they replaced after it was made?)"
+                text = (
+                    "none of the parameters this optimizer holds got a gradient (were they replaced after it was made?)"
+                )
                 self.add("stale-optimizer", text, entry["at"], "likely")
             same, of = entry.get("unchanged_first") or (0, 1)
             skipped = any(a["kind"] == "step without gradients" for a in run.anomalies)
@@ -526,10 +628,14 @@ class Judge:
                 self.add("step-before-backward", "optimizer.step() runs before any backward", a["at"], "likely")
             elif kind == "loss is not finite":
                 first = run.first_bad
-                text = f"the loss is {a['value']}" + (f"; first seen in the output of {first['module']}" if first else "")
+                text = f"the loss is {a['value']}" + (
+                    f"; first seen in the output of {first['module']}" if first else ""
+                )
                 self.add("not-finite", text, (first or a)["at"], "certain", [(a["at"], "backward")])
             elif kind == "gradient is not finite":
-                self.add("not-finite", f"gradients are not finite: {', '.join(a['params'][:5])}", (run.first_bad or a)["at"])
+                self.add(
+                    "not-finite", f"gradients are not finite: {', '.join(a['params'][:5])}", (run.first_bad or a)["at"]
+                )
             elif kind == "gradients accumulate":
                 self._accumulate(a)
             elif kind == "stepped twice":
@@ -572,17 +678,23 @@ class Judge:
     def _modes(self) -> None:
         run = self.run
         left_off = [e for e in run.modes.values() if e.get("persistent")]
-        if left_off and (run.backward_calls or run.optimizers) and run.torch and not run.grad_at_end:
-            if not any(f["rule"] == "grad-mode-off" for f in self.findings) and self.bad:
-                text = "grad mode was switched off by a call, and is still off"
-                self.add("grad-mode-left-off", text, left_off[-1].get("decorated") or left_off[-1]["at"], "likely")
+        named = any(f["rule"] == "grad-mode-off" for f in self.findings)
+        if left_off and self.bad and not named and not run.grad_at_end:
+            where = left_off[-1].get("decorated") or left_off[-1]["at"]
+            self.add("grad-mode-left-off", "grad mode was switched off by a call, and is still off", where, "likely")
         trained = [b for b in self.good if b.get("training")]
         if trained and any(any(b["training"]) for b in trained[:1]):
             later = [b for b in trained[1:] if not any(b["training"])]
             if later and run.steps:
                 places = [p for key, p in run.train_at.items() if key in run.roots or key in run.root_members]
                 at = one(places[-1]) if places else later[0]["at"]
-                self.add("eval-mode-left-on", "training goes on in eval mode: it was left on here", at, "likely", [(later[0]["at"], "backward")])
+                self.add(
+                    "eval-mode-left-on",
+                    "training goes on in eval mode: it was left on here",
+                    at,
+                    "likely",
+                    [(later[0]["at"], "backward")],
+                )
         self._frozen_batchnorm()
 
     def _frozen_batchnorm(self) -> None:
@@ -597,7 +709,8 @@ class Judge:
                 if not parameters or any(p.requires_grad for p in parameters):
                     continue
                 drifting = [
-                    m for m in child.modules()
+                    m
+                    for m in child.modules()
                     if isinstance(m, norm_type) and m.training and m.track_running_stats and id(m) in run.calls
                 ]
                 if drifting:
@@ -617,7 +730,13 @@ class Judge:
             taken = entry.get("unwrapped") or []
             where = one(taken[0]) if taken else one(call["at"])
             text = "the forward goes past DistributedDataParallel: its gradients are not averaged over the ranks"
-            self.add("ddp-bypassed", text, where, "certain", [(one(call["at"]), "called here"), (entry["at"], "wrapped here")])
+            self.add(
+                "ddp-bypassed",
+                text,
+                where,
+                "certain",
+                [(one(call["at"]), "called here"), (entry["at"], "wrapped here")],
+            )
 
     def _flags(self) -> None:
         """Attributes that only look like `requires_grad`, and tables that are frozen without being told."""
@@ -633,7 +752,9 @@ class Judge:
             odd = [key for key in vars(parameter) if re.fullmatch(r"require_?s?_?grads?|requires?_?gradients?", key)]
             if odd:
                 place = sources.attribute_set(run.user_files(), odd[0])
-                text = f"{odd[0]} is no attribute of a tensor: requires_grad of {name} is still {parameter.requires_grad}"
+                text = (
+                    f"{odd[0]} is no attribute of a tensor: requires_grad of {name} is still {parameter.requires_grad}"
+                )
                 self.add("misspelt-requires-grad", text, one(place), "certain")
                 break
         for ref, place in run.pretrained.values():
@@ -641,7 +762,9 @@ class Judge:
             if weight is None or weight.requires_grad:
                 continue
             if any(p is weight for e in run.optimizers for p in self._all_of(e)):
-                text = "Embedding.from_pretrained freezes its table by default: the optimizer holds it, and it never moves"
+                text = (
+                    "Embedding.from_pretrained freezes its table by default: the optimizer holds it, and it never moves"
+                )
                 self.add("pretrained-frozen", text, one(place), "likely")
 
     def _all_of(self, entry: dict) -> list:
@@ -706,7 +829,7 @@ class Judge:
             confidence = "possible"  # nothing of torch's was used
         self.add(rule, text, where, confidence, evidence, error=f"{failure['type']}: {message}")
 
-    def _used_up(self, stack: list, frames: list) -> Optional[Place]:
+    def _used_up(self, stack: list, frames: list) -> Place | None:
         for place, frame in zip(stack, frames):
             for name, value in frame.f_locals.items():
                 if type(value).__name__ in ("filter", "map", "generator", "zip", "chain", "list_iterator"):
@@ -725,11 +848,20 @@ class Judge:
         if kind == "NoneType":
             kept = sources.result_kept(self.run.user_files(), "backward")
             if kept is not None:
-                return "backward-result-kept", one(kept), [raised], f"{text}: backward() returns None, and its result is kept here"
+                return (
+                    "backward-result-kept",
+                    one(kept),
+                    [raised],
+                    f"{text}: backward() returns None, and its result is kept here",
+                )
         if attribute == "backward":
             name = sources.receiver(stack[0], "backward")
             bound = sources.assigned(stack[0], name) if name else None
-            values = [(e["at"], f"{e['op']} makes a Python number of a tensor") for e in self.run.cuts.values() if e["kind"] == "value"]
+            values = [
+                (e["at"], f"{e['op']} makes a Python number of a tensor")
+                for e in self.run.cuts.values()
+                if e["kind"] == "value"
+            ]
             where = one(bound) or (values[-1][0] if values else at)
             return "number-backward", where, [raised, *values[-3:]], f"{text}: the loss is a Python {kind}"
         return "program-error", at, [], text
@@ -738,7 +870,10 @@ class Judge:
     def _prune(self, findings: list[dict]) -> list[dict]:
         """What follows from another finding is not said twice."""
         rules = {f["rule"] for f in findings}
-        sure = any(f["rule"] in ("cut-graph", "grad-mode-off", "hidden-error") and f["confidence"] == "certain" for f in findings)
+        sure = any(
+            f["rule"] in ("cut-graph", "grad-mode-off", "hidden-error") and f["confidence"] == "certain"
+            for f in findings
+        )
 
         def follows(f: dict) -> bool:
             rule = f["rule"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import weakref
-from typing import Any, Optional
+from typing import Any
 
 from . import grad_mode
 from .places import Place, one
@@ -80,7 +80,7 @@ def _enter(run: Run, module: Any, args: Any, frame: Any) -> None:
     run.idle = False
     key = id(module)
     stack = run.stack
-    place: Optional[Place] = None
+    place: Place | None = None
     if stack:
         root = stack[0]
         members = run.root_members.get(id(root))
@@ -133,11 +133,18 @@ def _gone(run: Run, key: int, label: str, place: Place) -> None:
         run.gone_modules[key] = (label, place)
 
 
-def carry(run: Run, tensor: Any, old: tuple, place: Optional[Place], whole: bool) -> None:
+def carry(run: Run, tensor: Any, old: tuple, place: Place | None, whole: bool) -> None:
     """A tensor whose graph an earlier backward went through takes part again."""
     if len(run.carried) < 200:
         run.carried.append(
-            {"born": old[1], "used": place, "backward": old[2], "now": run.backward_calls, "whole": whole, "id": id(tensor)}
+            {
+                "born": old[1],
+                "used": place,
+                "backward": old[2],
+                "now": run.backward_calls,
+                "whole": whole,
+                "id": id(tensor),
+            }
         )
 
 

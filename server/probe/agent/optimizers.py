@@ -6,7 +6,7 @@ import functools
 import sys
 import time
 import weakref
-from typing import Any, Optional
+from typing import Any
 
 from .backward import local
 from .places import show
@@ -147,7 +147,7 @@ def _cleared(run: Run, owner: Any, frame: Any) -> None:
             entry["read"] |= run.grad_read
 
 
-def _cleared_another(run: Run, optimizer: Any) -> Optional[dict]:
+def _cleared_another(run: Run, optimizer: Any) -> dict | None:
     """The last clearing, if it was another optimizer's and nothing was back-propagated into that one since."""
     if not run.clears:
         return None
@@ -296,7 +296,7 @@ def _norms(run: Run, tensors: list) -> list[float]:
     return norms(run, [t if t.is_floating_point() or t.is_complex() else t.float() for t in tensors])
 
 
-def _peak() -> Optional[int]:
+def _peak() -> int | None:
     """Peak resident memory of this process so far, in bytes; None where the system does not tell."""
     try:
         import resource

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from types import CodeType, FrameType
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 STDLIB = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
@@ -49,7 +49,7 @@ class Places:
                 return "site-packages" not in inner and "dist-packages" not in inner
         return not ("site-packages" in path or "dist-packages" in path or path.startswith(STDLIB))
 
-    def near(self, frame: Optional[FrameType]) -> Optional[Place]:
+    def near(self, frame: FrameType | None) -> Place | None:
         """The innermost frame of the user's at or above `frame`."""
         codes = self._codes
         while frame is not None:
@@ -62,10 +62,10 @@ class Places:
             frame = frame.f_back
         return None
 
-    def here(self) -> Optional[Place]:
+    def here(self) -> Place | None:
         return self.near(sys._getframe(1))
 
-    def stack(self, frame: Optional[FrameType] = None, limit: int = 5) -> list[Place]:
+    def stack(self, frame: FrameType | None = None, limit: int = 5) -> list[Place]:
         """The user's frames from the inside out, `limit` at most."""
         frame = frame or sys._getframe(1)
         out: list[Place] = []
@@ -77,7 +77,7 @@ class Places:
         return out
 
 
-def show(stack: list[Place]) -> Optional[dict]:
+def show(stack: list[Place]) -> dict | None:
     """A place as the report writes it: the innermost frame, and who called it."""
     if not stack:
         return None
@@ -88,9 +88,9 @@ def show(stack: list[Place]) -> Optional[dict]:
     return out
 
 
-def one(place: Optional[Place]) -> Optional[dict]:
+def one(place: Place | None) -> dict | None:
     return None if place is None else show([place])
 
 
-def brief(place: Optional[Place]) -> str:
+def brief(place: Place | None) -> str:
     return "?" if place is None else f"{os.path.basename(place.file)}:{place.line}"

@@ -15,7 +15,7 @@ import threading
 import time
 import traceback
 import types
-from typing import Any, Optional
+from typing import Any
 
 from . import arrive, lines, writes
 from .places import OWN, Places
@@ -109,7 +109,7 @@ def main(options: dict[str, Any]) -> int:
 def _print(error: BaseException) -> None:
     """The traceback as the program alone would show it: without the probe's frames."""
 
-    def cleaned(trace: Optional[types.TracebackType]) -> Optional[types.TracebackType]:
+    def cleaned(trace: types.TracebackType | None) -> types.TracebackType | None:
         kept = []
         while trace is not None:
             if not trace.tb_frame.f_code.co_filename.startswith(OWN):
@@ -122,7 +122,7 @@ def _print(error: BaseException) -> None:
         return kept[0] if kept else None
 
     seen: set[int] = set()
-    link: Optional[BaseException] = error
+    link: BaseException | None = error
     while link is not None and id(link) not in seen:
         seen.add(id(link))
         link.__traceback__ = cleaned(link.__traceback__)
@@ -146,7 +146,7 @@ def _start(run: Run, target: dict[str, Any], options: dict[str, Any]) -> None:
         _object(run, target, options)
 
 
-def _as_main(code: Any, file: Optional[str], spec: Any = None, package: Optional[str] = None) -> types.ModuleType:
+def _as_main(code: Any, file: str | None, spec: Any = None, package: str | None = None) -> types.ModuleType:
     main_module = types.ModuleType("__main__")
     main_module.__dict__.update(__builtins__=builtins, __file__=file, __spec__=spec, __package__=package)
     sys.modules["__main__"] = main_module
@@ -174,7 +174,7 @@ def _module(name: str, arguments: list[str]) -> None:
     _as_main(code, spec.origin, spec, spec.parent)
 
 
-def cells_of(path: str, until: Optional[int] = None) -> list[tuple[int, str]]:
+def cells_of(path: str, until: int | None = None) -> list[tuple[int, str]]:
     """The code cells of a notebook, up to cell `until` (0-based, counted over all cells), magics masked."""
     with open(path, encoding="utf-8") as file:
         book = json.load(file)
@@ -193,7 +193,7 @@ def cells_of(path: str, until: Optional[int] = None) -> list[tuple[int, str]]:
     return out
 
 
-def _notebook(path: str, until: Optional[int], arguments: list[str]) -> None:
+def _notebook(path: str, until: int | None, arguments: list[str]) -> None:
     full = os.path.abspath(path)
     sys.path.insert(0, os.path.dirname(full))
     sys.argv = [path, *arguments]
@@ -301,7 +301,9 @@ def _object(run: Run, target: dict[str, Any], options: dict[str, Any]) -> None:
     if isinstance(made, torch.nn.Module):
         made = (made, None, None)
     if not isinstance(made, (tuple, list)) or not isinstance(made[0], torch.nn.Module):
-        raise TypeError(f"{target['name']} gave {type(made).__name__}: a model, a step function, or (model, batch, loss) is needed")
+        raise TypeError(
+            f"{target['name']} gave {type(made).__name__}: a model, a step function, or (model, batch, loss) is needed"
+        )
     model, batch, loss_of, optimizer = [*made, None, None, None][:4]
     _train(model, batch, loss_of, optimizer, options, torch, device)
 
@@ -322,7 +324,13 @@ def _train(model: Any, batch: Any, loss_of: Any, optimizer: Any, options: dict, 
         if optimizer is not None:
             optimizer.zero_grad()
         if loss_of is None:
-            output = model(**batch) if isinstance(batch, dict) else model(*batch) if isinstance(batch, tuple) else model(batch)
+            output = (
+                model(**batch)
+                if isinstance(batch, dict)
+                else model(*batch)
+                if isinstance(batch, tuple)
+                else model(batch)
+            )
             loss = scalar_of(output, torch)
         else:
             loss = _loss(model, batch, loss_of)

@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 import time
-from typing import Any, Optional
+from typing import Any
 
 from . import sources
 from .backward import NOTHING_HERE
@@ -66,7 +66,9 @@ def build(run: Run, stopped: str) -> dict[str, Any]:
         for key, entry in list(run.cuts.items())[:MAX_CUTS]
     ]
     out["iterations"] = run.iterations
-    out["anomalies"] = run.anomalies + ([dict(run.first_bad, kind="first output that is not finite")] if run.first_bad else [])
+    out["anomalies"] = run.anomalies + (
+        [dict(run.first_bad, kind="first output that is not finite")] if run.first_bad else []
+    )
     out["warnings"] = run.warnings
     out["writes"] = list(run.writes.values())[:300]
     out["exception"] = run.exception
@@ -106,7 +108,7 @@ def _tables(run: Run) -> dict[str, Any]:
     return {"parameters": rows, "modules": _modules(run, index), "optimizers": optimizers}
 
 
-def _row(run: Run, key: int, name: str, parameter: Any, holder: Optional[int]) -> dict[str, Any]:
+def _row(run: Run, key: int, name: str, parameter: Any, holder: int | None) -> dict[str, Any]:
     norm = run.grads.get(key)
     last = run.seen_grads.get(key, {})
     if not parameter.requires_grad:
@@ -132,7 +134,7 @@ def _row(run: Run, key: int, name: str, parameter: Any, holder: Optional[int]) -
         "grad": state,
         "norm": last.get("norm"),
         "changed": update.get("changed"),
-        "ratio": ratio if ratio is None or ratio == ratio and ratio != float("inf") else None,
+        "ratio": ratio if ratio is None or (ratio == ratio and ratio != float("inf")) else None,
         "weight": update.get("weight") if update.get("weight") == update.get("weight") else None,
     }
 
@@ -146,7 +148,7 @@ def _modules(run: Run, index: dict[int, int]) -> list[dict]:
         call = run.calls.get(id(module))
         return call["order"] if call is not None else 1 << 30
 
-    def visit(module: Any, name: str, label: str, depth: int, at: Optional[dict]) -> None:
+    def visit(module: Any, name: str, label: str, depth: int, at: dict | None) -> None:
         if id(module) in seen:
             return
         seen.add(id(module))

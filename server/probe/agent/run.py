@@ -9,7 +9,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any
 
 from .places import Place, Places, one, show
 
@@ -35,7 +35,7 @@ class Run:
         self.undo: list[Callable[[], object]] = []
         self.notes: list[str] = []
         self.anomalies: list[dict] = []
-        self.exception: Optional[dict] = None
+        self.exception: dict | None = None
         self.warnings: list[dict] = []
         self.writes: dict[tuple[str, str], dict] = {}
         self.executed: set[tuple[str, int]] = set()
@@ -47,7 +47,7 @@ class Run:
         self.backwards: list[dict] = []
         self.backward_calls = 0
         self.since_step = 0
-        self.first_backward: Optional[float] = None
+        self.first_backward: float | None = None
         self.reached: set[int] = set()
         self.grads: dict[int, float] = {}  # id(parameter) -> largest gradient norm seen (inf: not finite)
         self.seen_grads: dict[int, dict] = {}  # id(parameter) -> the last gradient that was looked at
@@ -75,7 +75,7 @@ class Run:
         self.stepped: dict[int, int] = {}
         self.stale: dict[int, dict] = {}
         self.had: dict[int, tuple] = {}
-        self.cleared: Optional[dict] = None
+        self.cleared: dict | None = None
         self.clears: list[tuple] = []  # id of what was cleared, where, after which backward, the parameters
         self.fresh: dict[int, list[int]] = {}
         self.thrown: dict[int, dict] = {}
@@ -100,17 +100,17 @@ class Run:
         self.zero_ops: dict[tuple, dict] = {}
         self.in_place: list[tuple] = []
         self.made_leaf: dict[int, tuple] = {}
-        self.first_bad: Optional[dict] = None
+        self.first_bad: dict | None = None
         # the rest
-        self.scaled: Optional[Place] = None
+        self.scaled: Place | None = None
         self.compiled: dict[Any, str] = {}
         self.parallel: list[dict] = []
         self.pretrained: dict[int, tuple] = {}
         self.extra: list[dict] = []  # findings that a hook is sure of on the spot
         self.calls_seen = 0
         self.idle = False
-        self.gradcheck: Optional[dict] = None
-        self.grad_at_end: Optional[bool] = None
+        self.gradcheck: dict | None = None
+        self.grad_at_end: bool | None = None
 
     # ------------------------------------------------------------------------------------------ the probe's own work
     def note(self, text: str) -> None:
@@ -191,7 +191,9 @@ class Run:
                         label = f"<{list(parameter.shape)} held by {entry['type']}>"
                         out[id(parameter)] = (label, parameter)
         sharded = any(hasattr(parameter, "_local_tensor") for _, parameter in out.values())
-        for key, (ref, place, _) in list(self.leaves.items()) if not sharded else ():  # gathered copies are no parameters
+        for key, (ref, place, _) in (
+            list(self.leaves.items()) if not sharded else ()
+        ):  # gathered copies are no parameters
             tensor = ref()
             if tensor is not None and key not in out:
                 at = f"{os.path.basename(place.file)}:{place.line}" if place else "?"
@@ -207,7 +209,7 @@ class Run:
                 out.update(id(p) for group in optimizer.param_groups for p in group["params"])
         return out
 
-    def entry(self, optimizer: Any) -> Optional[dict]:
+    def entry(self, optimizer: Any) -> dict | None:
         return next((entry for entry in self.optimizers if entry["ref"]() is optimizer), None)
 
     def user_files(self) -> list[str]:
@@ -251,12 +253,12 @@ class Run:
 
     def worth_a_report(self) -> bool:
         """A helper process (a data loader's worker, a launcher) that trained nothing leaves none."""
-        return self.main or bool(self.backward_calls or self.steps or self.exception and self.optimizers)
+        return self.main or bool(self.backward_calls or self.steps or (self.exception and self.optimizers))
 
     def build(self, why: str) -> dict:
         from . import report
 
-        last: Optional[BaseException] = None
+        last: BaseException | None = None
         for _ in range(3):  # the main thread may still run, and change a dictionary under us
             try:
                 return report.build(self, why)
@@ -266,7 +268,13 @@ class Run:
                 last = error
                 break
         text = "".join(traceback.format_exception(type(last), last, last.__traceback__))[-1500:] if last else ""
-        return {"version": 1, "stopped": why, "main": self.main, "findings": [], "notes": [*self.notes, f"probe: {text}"]}
+        return {
+            "version": 1,
+            "stopped": why,
+            "main": self.main,
+            "findings": [],
+            "notes": [*self.notes, f"probe: {text}"],
+        }
 
     def write(self, report: dict) -> None:
         folder = self.options.get("report_dir")
@@ -299,7 +307,7 @@ class Run:
     def strip(self, event: dict) -> dict:
         return {k: v for k, v in event.items() if k in ("via", "how", "at", "decorated", "persistent", "library")}
 
-    def one(self, place: Optional[Place]) -> Optional[dict]:
+    def one(self, place: Place | None) -> dict | None:
         return one(place)
 
 

@@ -7,13 +7,12 @@ import functools
 import inspect
 import linecache
 from collections.abc import Iterator
-from typing import Optional
 
 from .places import Place, Places
 
 
 @functools.lru_cache(maxsize=256)
-def tree(file: str) -> Optional[ast.Module]:
+def tree(file: str) -> ast.Module | None:
     try:
         return ast.parse("".join(linecache.getlines(file)))
     except (SyntaxError, ValueError, RecursionError):
@@ -36,7 +35,7 @@ def _targets(node: ast.AST) -> list[ast.expr]:
     return flat
 
 
-def attribute(cls: type, name: str, places: Places) -> Optional[Place]:
+def attribute(cls: type, name: str, places: Places) -> Place | None:
     """The first line that assigns `self.<name>` in the class or its bases."""
     for base in cls.__mro__:
         try:
@@ -76,7 +75,7 @@ def _function(module: ast.Module, line: int) -> ast.AST:
     return best
 
 
-def assigned(place: Place, name: str) -> Optional[Place]:
+def assigned(place: Place, name: str) -> Place | None:
     """The last line before `place`, in the same function, that binds the local `name`."""
     module = tree(place.file)
     if module is None:
@@ -92,7 +91,7 @@ def assigned(place: Place, name: str) -> Optional[Place]:
     return Place(place.file, max(lines), place.function) if lines else None
 
 
-def receiver(place: Place, attribute_name: str) -> Optional[str]:
+def receiver(place: Place, attribute_name: str) -> str | None:
     """`x` of `x.<attribute_name>` on that line, when it is a plain name."""
     module = tree(place.file)
     for node in ast.walk(module) if module else ():
@@ -114,7 +113,7 @@ def statements(files: list[str]) -> Iterator[tuple[str, ast.stmt]]:
                 yield file, node
 
 
-def uncalled(files: list[str], name: str) -> Optional[Place]:
+def uncalled(files: list[str], name: str) -> Place | None:
     """A statement that only looks up `.name` and does not call it."""
     for file, node in statements(files):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute) and node.value.attr == name:
@@ -122,7 +121,7 @@ def uncalled(files: list[str], name: str) -> Optional[Place]:
     return None
 
 
-def result_kept(files: list[str], name: str) -> Optional[Place]:
+def result_kept(files: list[str], name: str) -> Place | None:
     """An assignment of what `.name()` gives back."""
     for file, node in statements(files):
         if (
@@ -135,7 +134,7 @@ def result_kept(files: list[str], name: str) -> Optional[Place]:
     return None
 
 
-def attribute_set(files: list[str], name: str, owner: str = "") -> Optional[Place]:
+def attribute_set(files: list[str], name: str, owner: str = "") -> Place | None:
     """A line that assigns `<...>.owner.name`, or any `.name` where no owner is asked for."""
     for file, node in statements(files):
         for target in _targets(node):
@@ -172,7 +171,7 @@ def accumulates(place: Place) -> bool:
     return False
 
 
-def duplicated(place: Place) -> Optional[Place]:
+def duplicated(place: Place) -> Place | None:
     """A list or sum near `place`, in its function, that names one thing twice."""
     module = tree(place.file)
     if module is None:
@@ -191,7 +190,7 @@ def duplicated(place: Place) -> Optional[Place]:
     return None
 
 
-def method_return(cls: type, method: str) -> Optional[Place]:
+def method_return(cls: type, method: str) -> Place | None:
     """The last `return` of a method of the class."""
     function = inspect.unwrap(getattr(cls, method))
     code = getattr(function, "__code__", None)

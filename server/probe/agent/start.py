@@ -40,7 +40,9 @@ def main() -> int:
     with open(sys.argv[2], encoding="utf-8") as file:
         options = json.load(file)
     if role == "run":
-        os.environ.pop("GRADLINE_PROBE_ROLE", None)  # the processes that the program starts are observed from sitecustomize
+        os.environ.pop(
+            "GRADLINE_PROBE_ROLE", None
+        )  # the processes that the program starts are observed from sitecustomize
         from _gradline_probe import program
 
         return program.main(options)

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from typing import Any, Optional
+from typing import Any
 
 from . import isolate
 
@@ -49,13 +49,13 @@ class Supervisor:
         self.config = config
         self.folder = options["report_dir"]
         self.token = options["token"]
-        self.why: Optional[str] = None
+        self.why: str | None = None
         self.isolation: dict[str, Any] = {"kind": "none", "folders": [], "why": ""}
-        self.scratch: Optional[str] = None
-        self.child: Optional[subprocess.Popen] = None
+        self.scratch: str | None = None
+        self.child: subprocess.Popen | None = None
 
     # ------------------------------------------------------------------------------------------ before the start
-    def prepare(self) -> tuple[list[str], Optional[str], dict[str, str]]:
+    def prepare(self) -> tuple[list[str], str | None, dict[str, str]]:
         options = self.options
         cwd = options.get("cwd") or os.getcwd()
         environment = dict(os.environ)
@@ -66,7 +66,9 @@ class Supervisor:
         environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
         device = options.get("device")
         if device:
-            environment["CUDA_VISIBLE_DEVICES"] = "" if device == "cpu" else device.partition(":")[2] or environment.get("CUDA_VISIBLE_DEVICES", "0")
+            environment["CUDA_VISIBLE_DEVICES"] = (
+                "" if device == "cpu" else device.partition(":")[2] or environment.get("CUDA_VISIBLE_DEVICES", "0")
+            )
         target = options["target"]
         if target["kind"] == "wrap":
             command = list(target["command"])
@@ -93,7 +95,9 @@ class Supervisor:
             return command, cwd
         if wanted in ("auto", "overlay"):
             for parent in isolate.scratch_parents():
-                inside = any(os.path.realpath(parent).startswith(p + os.sep) or os.path.realpath(parent) == p for p in protect)
+                inside = any(
+                    os.path.realpath(parent).startswith(p + os.sep) or os.path.realpath(parent) == p for p in protect
+                )
                 if inside or not os.path.isdir(parent):
                     continue
                 scratch = tempfile.mkdtemp(prefix="gradline-probe-", dir=parent)
@@ -151,7 +155,7 @@ class Supervisor:
         self._result(started, status, self.why)
         return 0
 
-    def _start(self, command: list[str], cwd: Optional[str], environment: dict[str, str]) -> subprocess.Popen:
+    def _start(self, command: list[str], cwd: str | None, environment: dict[str, str]) -> subprocess.Popen:
         extra: dict[str, Any] = {}
         if os.name == "nt":
             extra["creationflags"] = subprocess.CREATE_NEW_PROCESS_GROUP  # type: ignore[attr-defined]
@@ -163,7 +167,10 @@ class Supervisor:
             clean = {k: v for k, v in os.environ.items() if not k.startswith("GRADLINE_")}
             self.guard = subprocess.Popen(
                 [sys.executable, "-S", START, "guard", str(child.pid), self.token, self.scratch or ""],
-                stdin=subprocess.PIPE, start_new_session=True, env=clean, cwd="/",
+                stdin=subprocess.PIPE,
+                start_new_session=True,
+                env=clean,
+                cwd="/",
             )
         return child
 
@@ -185,9 +192,9 @@ class Supervisor:
     def _wait(self, child: subprocess.Popen, started: float) -> None:
         options = self.options
         limit = options.get("max_memory")
-        asked: Optional[float] = None
+        asked: float | None = None
         looked = started
-        complete: Optional[float] = None
+        complete: float | None = None
         while child.poll() is None:
             time.sleep(POLL)
             now = time.time()
@@ -208,7 +215,7 @@ class Supervisor:
                 if now - asked > GRACE:
                     self._kill()
 
-    def _all_reported(self, now: float, since: Optional[float]) -> Optional[float]:
+    def _all_reported(self, now: float, since: float | None) -> float | None:
         reports = glob.glob(os.path.join(self.folder, "report-*.json"))
         if not reports:
             return None
@@ -229,7 +236,7 @@ class Supervisor:
                 pass
 
     # ------------------------------------------------------------------------------------------ afterwards
-    def _result(self, started: float, status: Optional[int], why: Optional[str]) -> None:
+    def _result(self, started: float, status: int | None, why: str | None) -> None:
         guard = getattr(self, "guard", None)
         if guard is not None:
             guard.kill()

@@ -26,13 +26,18 @@ def watch(run: Run) -> None:
 
     def note(event: str, path: Any) -> None:
         path = os.path.abspath(os.fsdecode(path))
-        if "__pycache__" in path or path.startswith(ignored) and not path.startswith(run.places.roots):
+        if "__pycache__" in path or (path.startswith(ignored) and not path.startswith(run.places.roots)):
             return
         entry = run.writes.get((event, path))
         if entry is None:
             if len(run.writes) >= MAX_WRITES:
                 return
-            entry = run.writes[(event, path)] = {"event": event, "path": path, "count": 0, "at": show(run.places.stack(None, 2))}
+            entry = run.writes[(event, path)] = {
+                "event": event,
+                "path": path,
+                "count": 0,
+                "at": show(run.places.stack(None, 2)),
+            }
         entry["count"] += 1
 
     def hook(event: str, arguments: tuple) -> None:
