@@ -109,7 +109,6 @@ def register(server: GradlineServer) -> None:
             server.analysis.rescan()
         else:
             server.analysis.refresh()
-        server.say_problems()
 
 
 async def pull(server: GradlineServer) -> bool:

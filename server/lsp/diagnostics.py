@@ -26,9 +26,14 @@ class Publisher:
         self._sent: dict[str, list[types.Diagnostic]] = {}  # by address, pushed
         self._given: dict[str, tuple[str, list[types.Diagnostic]]] = {}  # by address: result id and what it stands for
 
+    @property
+    def is_pulled(self) -> bool:
+        """Whether the client asks for diagnostics. One that could may say that it wants them pushed all the same."""
+        return self._server.client_has("text_document.diagnostic") and self._server.options.get("diagnostics") != "push"
+
     def show(self, paths: list[str], edited: bool) -> None:
         """The findings of these files are to be shown anew; `edited`: because the client has edited the one file."""
-        if self._server.client_has("text_document.diagnostic"):
+        if self.is_pulled:
             # the client asks by itself for what it edits; it cannot know what that does to other open documents
             if not edited and any(self._server.documents.views(path) for path in paths):
                 self._server.refresh_diagnostics()
@@ -80,6 +85,10 @@ class Publisher:
             known = self._given[uri] = (uuid.uuid4().hex, found)
         return known[0], known[0] == previous
 
+    def given(self) -> list[str]:
+        """The addresses for which the client has been given diagnostics."""
+        return [uri for uri, (_, found) in self._given.items() if found]
+
 
 class ScanProgress:
     """Shows how far the first scan of a workspace is, if it takes its time."""
@@ -106,6 +115,13 @@ class ScanProgress:
         if token == self._token:
             begin = types.WorkDoneProgressBegin("gradline: following gradients", percentage=0)
             self._server.work_done_progress.begin(token, begin)
+
+
+def negotiate(server: GradlineServer) -> None:
+    """Takes back the offer to be asked, to a client that does not ask: some would otherwise get everything twice."""
+    if not server.publisher.is_pulled:
+        for method in (types.TEXT_DOCUMENT_DIAGNOSTIC, types.WORKSPACE_DIAGNOSTIC):
+            server.protocol.fm.features.pop(method, None)
 
 
 def register(server: GradlineServer) -> None:
@@ -135,17 +151,21 @@ def register(server: GradlineServer) -> None:
 def _workspace_reports(
     server: GradlineServer, previous: dict[str, str]
 ) -> list[types.WorkspaceFullDocumentDiagnosticReport | types.WorkspaceUnchangedDocumentDiagnosticReport]:
-    """Reports for the files that are not open and whose diagnostics differ from those known as `previous`."""
-    reports: list[types.WorkspaceFullDocumentDiagnosticReport | types.WorkspaceUnchangedDocumentDiagnosticReport] = []
-    current: dict[str, list[types.Diagnostic]] = {uri: [] for uri in previous}
-    for path in server.analysis.paths():
+    """Reports for all whose diagnostics differ from those known as `previous`, open or not.
+
+    Clients know best which of the open ones they ask for one by one: VS Code's does so only for those that it shows,
+    leaves the diagnostics of others as they were, and does not name them in `previous`. What was given is compared too.
+    """
+    given = server.publisher.given()
+    current: dict[str, tuple[int | None, list[types.Diagnostic]]] = {uri: (None, []) for uri in (*previous, *given)}
+    for path in {*server.analysis.paths(), *server.documents.paths()}:
         for uri, version, found in server.publisher.of(path):
-            if version is None:
-                current[uri] = found
-    for uri, found in current.items():
-        if server.view(uri) is not None:
-            continue
+            current[uri] = version, found
+    reports: list[types.WorkspaceFullDocumentDiagnosticReport | types.WorkspaceUnchangedDocumentDiagnosticReport] = []
+    for uri, (version, found) in current.items():
         result, known = server.publisher.report(uri, found, previous.get(uri))
-        if not known and (found or previous.get(uri)):
-            reports.append(types.WorkspaceFullDocumentDiagnosticReport(uri=uri, items=found, result_id=result))
+        if not known and (found or uri in previous or uri in given):
+            reports.append(
+                types.WorkspaceFullDocumentDiagnosticReport(uri=uri, items=found, version=version, result_id=result)
+            )
     return reports

@@ -103,6 +103,7 @@ class GradlineServer(LanguageServer):
             self.documents.encoding = self.encoding
             given = params.initialization_options
             self.options = given if isinstance(given, dict) else {}
+            diagnostics.negotiate(self)
             settings = self.options.get("settings", given)
             config.use(self, config.Configuration(config.Settings.read(settings)))
             self.use_folders()
@@ -134,15 +135,16 @@ class GradlineServer(LanguageServer):
     def started(self) -> None:
         """The client is ready to be spoken to."""
         self._running = True
-        self.say_problems()
+        self.analysis_idle.append(self._problems)
 
     def use_folders(self) -> None:
         self.engine.set_roots(list(self.folders()))
         self.analysis.rescan()
 
-    def say_problems(self) -> None:
+    def _problems(self) -> Iterator[None]:
         """Tells the user, once each, what is wrong and can be put right (a broken `pyproject.toml`, ...)."""
         for problem in self.engine.problems():
+            yield
             if problem not in self._said:
                 self._said.add(problem)
                 self.window_show_message(types.ShowMessageParams(types.MessageType.Warning, f"gradline: {problem}"))

@@ -23,6 +23,9 @@ def pull(client: Client, uri: str, previous: str | None = None) -> dict[str, Any
 
 def test_pulled_diagnostics_are_of_the_newest_text_and_not_sent_twice() -> None:
     with Client(FAKE, **PULLS) as client:
+        provider = client.initialized["capabilities"]["diagnosticProvider"]
+        assert provider["interFileDependencies"] is True and provider["workspaceDiagnostics"] is True
+        assert pull(client, "file:///unknown.py") == {"kind": "full", "items": []}
         client.open(URI, TEXT)
         first = pull(client, URI)
         assert (first["kind"], places(first["items"])) == ("full", [CUT])
@@ -102,3 +105,20 @@ def test_a_file_whose_analysis_fails_does_not_take_the_others_with_it(tmp_path: 
     uri = (tmp_path / "a.py").as_uri()
     with Client(FAKE, tmp_path) as client:
         assert places(client.diagnostics(uri, None)) == [CUT]
+
+
+def test_what_a_closed_document_had_is_taken_back() -> None:
+    with Client(FAKE, **PULLS) as client:
+        client.open(URI, TEXT)
+        assert places(pull(client, URI)["items"]) == [CUT]
+        identifier = client.ask("workspace/diagnostic", {"previousResultIds": []})
+        client.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
+        (report,) = client.answer(identifier)["result"]["items"]
+        assert (report["uri"], report["items"]) == (URI, [])
+
+
+def test_a_client_may_want_pushed_diagnostics_all_the_same() -> None:
+    with Client(FAKE, options={"diagnostics": "push"}, **PULLS) as client:
+        assert "diagnosticProvider" not in client.initialized["capabilities"]
+        client.open(URI, TEXT)
+        assert places(client.diagnostics(URI)) == [CUT]

@@ -28,8 +28,7 @@ def test_capabilities(client: Client) -> None:
     assert capabilities["textDocumentSync"]["openClose"] is True
     assert capabilities["codeActionProvider"]["resolveProvider"] is True
     assert capabilities["codeActionProvider"]["codeActionKinds"] == ["quickfix", "source.fixAll.gradline"]
-    assert capabilities["diagnosticProvider"]["interFileDependencies"] is True
-    assert capabilities["diagnosticProvider"]["workspaceDiagnostics"] is True
+    assert "diagnosticProvider" not in capabilities, "this client does not ask for diagnostics"
     assert capabilities["hoverProvider"] is not None
     tokens = capabilities["semanticTokensProvider"]
     assert tokens["full"] == {"delta": True}
@@ -71,7 +70,6 @@ def test_requests_about_unknown_documents_have_empty_answers(client: Client) -> 
     assert client.request("textDocument/codeLens", document) == []
     action = {**document, "range": everywhere, "context": {"diagnostics": []}}
     assert client.request("textDocument/codeAction", action) == []
-    assert client.request("textDocument/diagnostic", document) == {"kind": "full", "items": []}
     assert client.request("gradline/lines", document) is None
 
 
@@ -105,7 +103,7 @@ def test_requests_are_served_while_an_analysis_runs(client: Client) -> None:
 
 def test_a_waiting_request_can_be_cancelled(client: Client) -> None:
     client.open("file:///slow.py", "slow\n")
-    identifier = client.ask("textDocument/diagnostic", {"textDocument": {"uri": "file:///slow.py"}})
+    identifier = client.ask("gradline/lines", {"textDocument": {"uri": "file:///slow.py"}})
     client.notify("$/cancelRequest", {"id": identifier})
     assert client.answer(identifier)["error"]["code"] == -32800
 

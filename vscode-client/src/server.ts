@@ -121,7 +121,9 @@ export class Server {
       outputChannel: log,
       traceOutputChannel: log,
       revealOutputChannelOn: RevealOutputChannelOn.Never,
-      initializationOptions: { commands: SERVER_COMMANDS, lines: true },
+      // pushed: the client asks only for the documents that it shows, and every two seconds for all others, while a
+      // finding and its origin are often in two files
+      initializationOptions: { commands: SERVER_COMMANDS, diagnostics: "push", lines: true },
     };
   }
 

@@ -24,6 +24,7 @@ const QUIET = {
   "git.enabled": false,
   "files.autoSave": "off",
   "editor.minimap.enabled": false,
+  "editor.unusualLineTerminators": "off",
   "editor.hover.delay": 150,
   "window.restoreWindows": "none",
 };
