@@ -19,15 +19,20 @@ if TYPE_CHECKING:
 # A file or function without any of these words can't be the place of a finding, and is not interpreted for its own
 # sake (it is when others call it).
 TRIGGERS = re.compile(r"backward|grad|optim|\bnn\b|autocast|Scaler|\.step\b|Parameter|checkpoint")
-# What a function that is judged alone must have in it. A constructor is judged for what it puts into plain containers,
-# a forward for what it makes anew at every call.
+# What a function that is judged alone must have in it: most of what rules look for needs a backward or an optimizer, and
+# a library's functions have neither. A constructor is judged for what it puts into plain containers, a forward for what
+# it makes anew at every call.
 ALONE = re.compile(
-    r"backward|no_grad|enable_grad|inference_mode|requires?_grad|set_grad|Scaler|autograd|Parameter\(|checkpoint"
-    r"|\.grad\b|\.step\b|(?:\bF|functional)\.\w*(?:dropout|rrelu)|\.detach\(\)[ \t]*$|cross_entropy|_with_logits|_loss\(|\boptim\.",
+    r"backward|\brequire_grad\b|\.requires_grad[ \t]*=(?!=)|requires_grad=True|Scaler|\bParameter\(|\bcheckpoint\("
+    r"|\.grad\b|\.step\b|zero_grad|(?:\bF|functional)\.\w*(?:dropout|rrelu)|\.(?:detach\(\)|eval|train)[ \t]*$"
+    r"|^[ \t]*(?:torch\.)?(?:no_grad|enable_grad|inference_mode)(?:\(\))?[ \t]*(?:#|$)"
+    r"|\bwith[ \t]+(?:torch\.)?(?:no_grad|enable_grad|inference_mode)[ \t]*:",
     re.MULTILINE,
 )
 CONTAINER = re.compile(r"\bnn\.[A-Z]\w+\(")
 LISTED = re.compile(r"[=(\[{,:]\s*[\[{]|\b(?:list|dict)\(|\.(?:append|extend|setdefault)\(")
+SQUASHED = re.compile(r"softmax|sigmoid")
+LOSSES = re.compile(r"cross_entropy|CrossEntropy|_with_logits|WithLogits")
 
 
 def judged_alone(name: str, text: str) -> bool:
@@ -35,8 +40,9 @@ def judged_alone(name: str, text: str) -> bool:
     if ALONE.search(text) is not None:
         return True
     if name == "__init__":
-        found = CONTAINER.search(text)
-        return found is not None and (LISTED.search(text) is not None or "__init__" not in text[len("__init__ def") : found.start()])
+        return CONTAINER.search(text) is not None and LISTED.search(text) is not None
+    if SQUASHED.search(text) is not None and LOSSES.search(text) is not None:
+        return True
     return name == "forward" and CONTAINER.search(text) is not None
 
 
