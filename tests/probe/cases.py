@@ -3,7 +3,7 @@
 A case is a folder with `case.toml` (`family`, `culprit = "file:line"`, for the faulty ones) and programs in `bad/` and
 `good/`, each with a `main.py`. Of the faulty ones are counted: the culprit's line named (as a finding's place, or with
 it in its evidence), and anything found above `possible`; of the good ones: findings above `possible`, which are false
-alarms. Cases whose fault cannot show in the first steps are listed in LATER with the reason, and counted apart.
+alarms. What `gradline check` says of each program is judged too, and its verdicts are counted. Cases whose fault cannot show in the first steps are listed in LATER with the reason, and counted apart.
 """
 
 from __future__ import annotations
@@ -118,6 +118,10 @@ def main(argv: list[str]) -> int:
         )
     if good:
         print(f"right {len(good)}: with a finding above possible {sum(r['found'] for r in good)}")
+    for name, part in (("faulty", [r for r in rows if r["kind"] == "bad"]), ("right", good)):
+        words = [v[2] for r in part for v in r["verdicts"]]
+        if words:
+            print(f"verdicts on {name}: " + ", ".join(f"{words.count(w)} {w}" for w in sorted(set(words))))
     return 0
 
 
@@ -143,6 +147,7 @@ def _one(path: Path, kind: str, program: Path) -> dict[str, Any]:
             ]
             for f in report["findings"]
         ],
+        "verdicts": [[v["code"], v["line"], v["verdict"], v["because"][:90]] for v in report.get("verdicts", ())],
         "notes": [n for n in report["notes"] if n.startswith("probe:")],
     }
     if kind == "bad":
@@ -158,7 +163,7 @@ def _one(path: Path, kind: str, program: Path) -> dict[str, Any]:
         else "clean"
     )
     print(
-        f"{word:6} {row['case']}/{kind} {row.get('want', '')} {row['findings']} {row['stopped']} {row['notes'] or ''} {row['seconds']}s",
+        f"{word:6} {row['case']}/{kind} {row.get('want', '')} {row['findings']} {row['stopped']} {row['notes'] or ''} {row['verdicts'] or ''} {row['seconds']}s",
         flush=True,
     )
     return row
