@@ -221,6 +221,9 @@ def enter_function(run: Interpreter, func: Function, args: Args, e: ir.Call | No
     if e is not None and caller is not None:
         run.stack = Frames(run.place(e.at), func.name, "call", stack)
     run.frames.append(frame)
+    if run.watch is not None:
+        for param in code.params:
+            run.observe(param, scope.names[param.name])  # type: ignore[arg-type]
     try:
         if isinstance(code, ir.Lambda):
             return run.eval(code.body)

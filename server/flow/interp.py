@@ -58,8 +58,9 @@ NESTED_LOOP_LIMIT = 3  # inside so many loops the body is passed once: 2 ** dept
 EXPRESSION_LIMIT = 400  # nesting of one expression; deeper is UNKNOWN
 
 
-# Spans whose values are asked for (hover, the differential test), and what each pass over them saw.
-Watch = dict[Place, list[tuple[Value, Mode]]]
+# Called with each expression that was evaluated, each target and each parameter that was bound, and its value
+# (the editor, the differential test); the interpreter stands in the frame of the expression.
+Watch = Callable[["Interpreter", "ir.Expr | ir.Param", Value], None]
 
 
 class OutOfSteps(Exception):
@@ -843,6 +844,8 @@ class Interpreter:
         elif kind is ir.Attr:
             owner = self.eval(target.value)  # type: ignore[union-attr]
             set_attribute(self, owner, target.name, value, target)  # type: ignore[union-attr]
+            if self.watch is not None:
+                self.observe(target, value)
         elif kind is ir.Sub:
             owner = self.eval(target.value)  # type: ignore[union-attr]
             set_item(self, owner, self.eval(target.index), value, target)  # type: ignore[union-attr]
@@ -870,11 +873,9 @@ class Interpreter:
             self.observe(e, value)
         return value
 
-    def observe(self, e: ir.Expr, value: Value) -> None:
-        place = self.place(e.at)
-        found = self.watch.get(place) if self.watch is not None else None
-        if found is not None:
-            found.append((value, self.state.mode))
+    def observe(self, e: ir.Expr | ir.Param, value: Value) -> None:
+        if self.watch is not None:
+            self.watch(self, e, value)
 
     def ev_const(self, e: ir.Const) -> Value:
         return Const(e.value)
