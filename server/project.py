@@ -109,9 +109,11 @@ class Project:
         self._resolved: dict[tuple[str, str], str | None] = {}
         self._switching: dict[str, bool] = {}
         self._memos: dict[str, Memo] = {}
+        self.revision = 0  # goes up with every change of a text
 
     def update(self, path: str, text: str | Source | None) -> None:
         """Set the text of a file (an unsaved buffer wins over `Files`), or forget what is known of it (None)."""
+        self.revision += 1
         known = self._modules.pop(path, None) is not None or path in self._overlay
         if text is None:
             self._overlay.pop(path, None)
@@ -150,6 +152,10 @@ class Project:
     def source(self, path: str) -> Source | None:
         module = self.module(path)
         return module.source if module is not None else None
+
+    def modules(self) -> list[Module]:
+        """Every module of the user's that was read so far."""
+        return [module for module in self._modules.values() if module is not None and module.in_project]
 
     def module(self, path: str) -> Module | None:
         """The module in this file, read and cut once; None if it can't be read."""

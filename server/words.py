@@ -38,6 +38,14 @@ class Word(NamedTuple):
     kind: str
 
 
+class Found(NamedTuple):
+    """A word, the span of what it is asked of (None: of nothing, it is a name) and whether it looks like torch's."""
+
+    word: Word
+    owner: tuple[int, int] | None
+    likely: bool
+
+
 @functools.cache
 def meanings() -> dict[str, Meaning]:
     """Every word that is known."""
@@ -50,7 +58,12 @@ def meanings() -> dict[str, Meaning]:
 
 
 def words(module: Module) -> list[Word]:
-    """The words in a module, in the order of their places; none if it does not import torch."""
+    """The words in a module that look like torch's, in the order of their places; none if it does not import torch."""
+    return [found.word for found in candidates(module) if found.likely]
+
+
+def candidates(module: Module) -> list[Found]:
+    """All places in a module where one of the words stands, in order; none if it does not import torch."""
     text = module.source.text
     if "torch" not in text:
         return []
@@ -58,28 +71,31 @@ def words(module: Module) -> list[Word]:
     if not known:
         return []
     modules: dict[str, str] = {}  # local name -> what it was imported as
-    found: list[tuple[int, int, str, ir.Expr | None]] = []
+    found: list[tuple[int, int, str, ir.Expr | None, int]] = []
     for unit in module.units:
         _search(unit, known, modules, found)
     return sorted(
-        Word(start, end, name, meanings()[name].kind)
-        for start, end, name, owner in found
-        if _is_torch(name, owner, modules)
+        Found(
+            Word(start, end, name, meanings()[name].kind),
+            None if owner is None else (base + ir.unpack(owner.at)[0], base + ir.unpack(owner.at)[1]),
+            _is_torch(name, owner, modules),
+        )
+        for start, end, name, owner, base in found
     )
 
 
 def _search(
-    unit: Unit, known: set[str], modules: dict[str, str], found: list[tuple[int, int, str, ir.Expr | None]]
+    unit: Unit, known: set[str], modules: dict[str, str], found: list[tuple[int, int, str, ir.Expr | None, int]]
 ) -> None:
     if "import" in unit.text or any(name in unit.text for name in known):
         for node in _nodes(unit.ir):
             if type(node) is ir.Attr and node.name in known:
                 _, end = ir.unpack(node.at)
                 end += unit.start
-                found.append((end - len(node.name), end, node.name, node.value))
+                found.append((end - len(node.name), end, node.name, node.value, unit.start))
             elif type(node) is ir.Name and node.id in known:
                 start, end = ir.unpack(node.at)
-                found.append((unit.start + start, unit.start + end, node.id, None))
+                found.append((unit.start + start, unit.start + end, node.id, None, unit.start))
             elif type(node) is ir.Import:
                 for alias in node.names:
                     modules[alias.asname or alias.name.partition(".")[0]] = alias.name

@@ -53,6 +53,11 @@ class Flow:
         """The numbers of loops (by identity) that chose an item or went to unknown code."""
         return self.run.notes.get("selected", set()) if self.run is not None else set()  # type: ignore[return-value]
 
+    @property
+    def tainted(self) -> bool:
+        """Somewhere a backward goes through a graph that is not known: it may be any."""
+        return self.run is not None and "taint" in self.run.notes
+
     def called(self, *names: str) -> Iterator[events.Called]:
         return (event for event in self.of(events.Called) if event.name in names)
 
@@ -82,9 +87,15 @@ def interpret(project: Project, module: Module, wanted: Wanted, watch: Watch | N
             continue
         alone.events, alone.complete, alone.steps, alone.stack = [], True, 0, None
         alone.notes.pop("bound", None)
+        alone.notes.pop("taint", None)
         _guarded(alone, lambda unit=unit, owner=owner: call_alone(alone, module, scope, unit, owner))
         flows.append(_flow(alone, module, False))
     return flows
+
+
+def is_script(module: Module) -> bool:
+    """Whether a module's top level does something besides defining."""
+    return any(_acts(unit, lambda name, text: True) for unit in module.units)
 
 
 _CALL = re.compile(r"^[A-Za-z_][\w.]*\(|^(?:for|while|with|async)\b")
@@ -133,4 +144,4 @@ def _flow(run: Interpreter, module: Module, whole: bool) -> Flow:
     )  # fmt: skip
 
 
-__all__ = ["Args", "Class", "Flow", "Function", "events", "functions", "interpret"]
+__all__ = ["Args", "Class", "Flow", "Function", "events", "functions", "interpret", "is_script"]
