@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import ir
+from .. import ir, torchlib
 from ..facts import (
     FALSE,
     NEW_MODES,
@@ -42,6 +42,11 @@ from ..facts import (
     join_all,
 )
 from ..findings import Place
+from . import library as _library
+from . import modes as _modes
+from . import modules as _modules
+from . import tensors as _tensors
+from . import training as _training
 from .interp import Args, Frame, Interpreter
 from .objects import bound, find, is_module
 from .python import call_builtin, call_container
@@ -53,9 +58,7 @@ def call(run: Interpreter, func: Value, args: Args, e: ir.Call | None) -> Value:
     if isinstance(func, Function):
         return call_function(run, func, args, e)
     if isinstance(func, External):
-        from .library import call_external
-
-        return call_external(run, func.name, args, e)
+        return _library.call_external(run, func.name, args, e)
     if isinstance(func, Method):
         return call_method(run, func, args, e)
     if isinstance(func, Builtin):
@@ -120,23 +123,18 @@ def escape(run: Interpreter, value: Value, depth: int = 3) -> None:
         if node is not None:
             handed = run.state.shared.get("handed", frozenset())
             if node not in handed:  # type: ignore[operator]
-                from .training import taint
-
                 run.state.set(run.state.shared, "handed", handed | {node})  # type: ignore[operator]
-                taint(run, node)
+                _training.taint(run, node)
         return
     if isinstance(value, Object):
         if value.cells.get("escaped"):
             return
         run.state.set(value.cells, "escaped", True)
-        from .modules import leaves_of
-        from .training import is_optimizer, optimizer_leaves
-
         leaves: tuple[Leaf, ...] | list[Leaf] = ()
         if is_module(value):
-            leaves = leaves_of(run, value)[0]
-        elif is_optimizer(value):
-            leaves = optimizer_leaves(value)
+            leaves = _modules.leaves_of(run, value)[0]
+        elif _training.is_optimizer(value):
+            leaves = _training.optimizer_leaves(value)
         for leaf in leaves:
             run.state.set(leaf.cells, "escaped", True)
         if depth and isinstance(value.cls, Class):
@@ -184,10 +182,8 @@ def call_function(run: Interpreter, func: Function, args: Args, e: ir.Call | Non
     before = run.state.mode
     for context, place in modes:
         if context.mode is not None:
-            from .modes import switch
-
             mode = context.mode
-            switch(run, Mode(mode.kind, place, mode.how, False, run.stack), record=False)
+            _modes.switch(run, Mode(mode.kind, place, mode.how, False, run.stack), record=False)
     try:
         result = enter_function(run, func, args, e)
     finally:
@@ -336,8 +332,6 @@ def decorate(run: Interpreter, function: Function, s: ir.Def) -> Value:
 
 
 def decorated(run: Interpreter, decorator: Value, value: Value, place: Place, s: ir.Def) -> Value:
-    from .modes import ENTERED
-
     function = value.function if isinstance(value, Wrapped) else value
     if isinstance(decorator, Context):
         if s.is_async:
@@ -349,9 +343,9 @@ def decorated(run: Interpreter, decorator: Value, value: Value, place: Place, s:
         return Wrapped(decorator.name, value)
     if isinstance(decorator, External):
         name = decorator.name
-        if name in ENTERED and isinstance(value, Function):
+        if name in _modes.ENTERED and isinstance(value, Function):
 
-            kind = ENTERED[name]
+            kind = _modes.ENTERED[name]
             if kind is None:
                 return value
             shown = Context(Mode(kind, place, f"@{name}"), name=name)
@@ -409,9 +403,7 @@ def instantiate(run: Interpreter, cls: Class, args: Args, e: ir.Call | None) -> 
     post = find(cls, "__post_init__", run)
     if post is not None and isinstance(post[0], Function):
         call(run, bound(post[0], obj), Args([], {}), None)
-    from .modules import made
-
-    made(run, obj, place)
+    _modules.made(run, obj, place)
     return obj
 
 
@@ -436,14 +428,11 @@ def fill_fields(run: Interpreter, obj: Object, cls: Class, args: Args) -> None:
 
 def library_init(run: Interpreter, obj: Object, args: Args, place: Place) -> None:
     """`__init__` of the library class that an object derives from."""
-    from .modules import initialize, library_class
-    from .training import is_optimizer, make_optimizer
-
-    name = library_class(obj)
+    name = _modules.library_class(obj)
     if is_module(obj):
-        initialize(run, obj, name, args, place)
-    elif is_optimizer(obj):
-        make_optimizer(run, obj, args, place)
+        _modules.initialize(run, obj, name, args, place)
+    elif _training.is_optimizer(obj):
+        _training.make_optimizer(run, obj, args, place)
     elif isinstance(obj.cls, Class) and obj.cls.open:
         for value in args.all():
             escape(run, value)
@@ -454,9 +443,7 @@ def call_object(run: Interpreter, obj: Object, args: Args, e: ir.Call | None) ->
         member = find(obj.cls, "__call__", run)
         if member is not None and isinstance(member[0], Function):
             return call(run, bound(member[0], obj), args, e)
-        from .modules import call_module
-
-        return call_module(run, obj, args, e)
+        return _modules.call_module(run, obj, args, e)
     member = find(obj.cls, "__call__", run)
     if member is not None and isinstance(member[0], Function):
         return call(run, bound(member[0], obj), args, e)
@@ -467,19 +454,15 @@ def call_object(run: Interpreter, obj: Object, args: Args, e: ir.Call | None) ->
 
 def call_method(run: Interpreter, method: Method, args: Args, e: ir.Call | None) -> Value:
     """A bound method that is not a project function."""
-    from . import tensors
-    from .modules import call_module_method
-    from .training import call_grad_method, call_object_method
-
     owner, name = method.owner, method.name
     if isinstance(owner, (Tensor, ParameterOf)):
-        return tensors.call_method(run, owner, name, args, e)
+        return _tensors.call_method(run, owner, name, args, e)
     if isinstance(owner, GradOf):
-        return call_grad_method(run, owner, name, args, e)
+        return _training.call_grad_method(run, owner, name, args, e)
     if isinstance(owner, Object):
         if is_module(owner):
-            return call_module_method(run, owner, name, args, e)
-        return call_object_method(run, owner, name, args, e)
+            return _modules.call_module_method(run, owner, name, args, e)
+        return _training.call_object_method(run, owner, name, args, e)
     if isinstance(owner, (Sequence, Mapping, Text, Const, Array, Number, Range)):
         return call_container(run, owner, name, args, e)
     if isinstance(owner, Super):
@@ -499,38 +482,32 @@ def call_method(run: Interpreter, method: Method, args: Args, e: ir.Call | None)
 
 def call_super(run: Interpreter, owner: Super, name: str, args: Args, e: ir.Call | None) -> Value:
     """`super().name(...)` where the next class that has it is a library's."""
-    from .modules import call_module_method, initialize, library_class
-    from .training import call_optimizer, is_optimizer, make_optimizer
-
     instance = owner.instance
     place = run.place(e.at) if e is not None else owner.after.place
     if not isinstance(instance, Object):
         return UNKNOWN
     if name == "__init__":
         if is_module(instance):
-            initialize(run, instance, library_class(instance), args, place)
+            _modules.initialize(run, instance, _modules.library_class(instance), args, place)
             if isinstance(instance.cls, Class) and instance.cls.open:
                 for value in args.all():
                     escape(run, value)
-        elif is_optimizer(instance):
-            make_optimizer(run, instance, args, place)
+        elif _training.is_optimizer(instance):
+            _training.make_optimizer(run, instance, args, place)
         return NONE
     if is_module(instance):
         if name == "__setattr__" and len(args.positional) == 2 and isinstance(args.positional[0], Const):
             run.state.set(instance.attrs, args.positional[0].value, args.positional[1])
             return NONE
         if name in ("forward", "__call__"):
-            from .. import torchlib
-            from .modules import apply_module, call_container_module
-
-            cls = library_class(instance)
+            cls = _modules.library_class(instance)
             info = torchlib.module(cls)
             if "items" in instance.cells:
-                return call_container_module(run, instance, cls, args, e)
-            return apply_module(run, instance, info, args, place) if info is not None else UNKNOWN
-        return call_module_method(run, instance, name, args, e)
-    if is_optimizer(instance):
-        return call_optimizer(run, instance, name, args, e)
+                return _modules.call_container_module(run, instance, cls, args, e)
+            return _modules.apply_module(run, instance, info, args, place) if info is not None else UNKNOWN
+        return _modules.call_module_method(run, instance, name, args, e)
+    if _training.is_optimizer(instance):
+        return _training.call_optimizer(run, instance, name, args, e)
     for value in args.all():
         escape(run, value)
     return UNKNOWN
@@ -539,9 +516,7 @@ def call_super(run: Interpreter, owner: Super, name: str, args: Args, e: ir.Call
 def unknown_method(run: Interpreter, owner: Unknown, name: str, args: Args, e: ir.Call) -> Value:
     """A method of something that is not known: its arguments may go anywhere."""
     if name in ("backward", "manual_backward"):
-        from .training import taint_all
-
-        taint_all(run)
+        _training.taint_all(run)
     for value in args.all():
         escape(run, value)
     return owner if owner.foreign else UNKNOWN

@@ -170,13 +170,15 @@ class Scaling(Event):
 class Kept(Event):
     """In a loop, a tensor with its graph was added to a sum or put into a list.
 
-    `freed` is the backward that has already gone through that graph, if one has.
+    `freed` is the backward that has already gone through that graph, if one has; `carried`: the sum holds a term that
+    was added there in an earlier iteration.
     """
 
     value: Tensor
     how: str  # "sum" or "list"
     container: Value
     freed: Place | None
+    carried: bool = False
 
 
 @dataclass(eq=False)
@@ -292,6 +294,7 @@ class Forward(Event):
     result: Value | None = None
     modes: frozenset[object] = frozenset()
     inside: Object | None = None  # the module whose forward calls it
+    arg_places: tuple[Place, ...] = ()
     autocast: object = None  # the `Autocast` it runs in
 
 

@@ -273,12 +273,10 @@ class Interpreter:
 
     def note_sum(self, s: ir.Assign, total: Tensor) -> None:
         """`total = total + term`, which is `total += term` written out."""
-        from .objects import keep
-
         assert isinstance(s.value, ir.Bin)
         target = s.targets[0]
         if type(target) is ir.Name and type(s.value.left) is ir.Name and target.id == s.value.left.id:
-            keep(self, self.eval(s.value.right), "sum", total, self.place(s.value.right.at))
+            _objects.keep(self, self.eval(s.value.right), "sum", total, self.place(s.value.right.at))
 
     def do_ann_assign(self, s: ir.AnnAssign) -> bool:
         if s.value is not None:
@@ -296,9 +294,7 @@ class Interpreter:
         return False
 
     def do_aug_assign(self, s: ir.AugAssign) -> bool:
-        from .objects import augment
-
-        augment(self, s)
+        _objects.augment(self, s)
         return False
 
     def do_return(self, s: ir.Return) -> bool:
@@ -525,11 +521,9 @@ class Interpreter:
     # ------------------------------------------------------------ loops
 
     def do_for(self, s: ir.For) -> bool:
-        from .python import iterate
-
         iterable = self.eval(s.iter)
         self.at = s.iter.at
-        found = iterate(self, iterable, s.iter)
+        found = _python.iterate(self, iterable, s.iter)
         target = s.target
         place = self.place(s.iter.at)
         if found.items is not None and len(found.items) <= UNROLL_LIMIT:
@@ -637,13 +631,11 @@ class Interpreter:
     # ------------------------------------------------------------ with, try
 
     def do_with(self, s: ir.With) -> bool:
-        from .modes import enter
-
         frame = self.frame
         depth = len(frame.cleanups)
         for expression, target in s.items:
             value = self.eval(expression)
-            entered, leave = enter(self, value, expression)
+            entered, leave = _modes.enter(self, value, expression)
             frame.cleanups = [*frame.cleanups, leave]
             if target is not None:
                 self.assign(target, entered)
@@ -715,8 +707,6 @@ class Interpreter:
         return False
 
     def make_function(self, s: ir.Def | ir.Lambda) -> Value:
-        from .calls import decorate
-
         frame = self.frame
         assert frame.unit is not None
         in_class = frame.cls is not None and frame.function is None
@@ -727,12 +717,10 @@ class Interpreter:
         function = Function(s, frame.unit, frame.base, frame.module, closure, frame.cls if in_class else None, None, (), defaults)
         if isinstance(s, ir.Lambda) or not s.decorators:
             return function
-        return decorate(self, function, s)
+        return _calls.decorate(self, function, s)
 
     def do_class(self, s: ir.Class) -> bool:
-        from .objects import make_class
-
-        self.bind(s.name, make_class(self, s))
+        self.bind(s.name, _objects.make_class(self, s))
         return False
 
     def do_import(self, s: ir.Import) -> bool:
@@ -805,8 +793,6 @@ class Interpreter:
         return value if isinstance(value, Value) else None
 
     def lookup(self, name: str) -> Value:
-        from .python import BUILTINS
-
         frame = self.frame
         scope: Scope | None = frame.scope
         if name in frame.scope.globals:
@@ -819,7 +805,7 @@ class Interpreter:
         value = scopes.name_in(self, frame.module, name)
         if value is not None:
             return value
-        return BUILTINS.get(name, UNKNOWN)
+        return _python.BUILTINS.get(name, UNKNOWN)
 
     def bind(self, name: str, value: Value) -> None:
         frame = self.frame
@@ -834,8 +820,6 @@ class Interpreter:
         self.state.set(scope.names, name, value)
 
     def assign(self, target: ir.Expr, value: Value) -> None:
-        from .objects import set_attribute, set_item
-
         kind = type(target)
         if kind is ir.Name:
             self.bind(target.id, value)  # type: ignore[union-attr]
@@ -843,22 +827,20 @@ class Interpreter:
                 self.observe(target, value)
         elif kind is ir.Attr:
             owner = self.eval(target.value)  # type: ignore[union-attr]
-            set_attribute(self, owner, target.name, value, target)  # type: ignore[union-attr]
+            _objects.set_attribute(self, owner, target.name, value, target)  # type: ignore[union-attr]
             if self.watch is not None:
                 self.observe(target, value)
         elif kind is ir.Sub:
             owner = self.eval(target.value)  # type: ignore[union-attr]
-            set_item(self, owner, self.eval(target.index), value, target)  # type: ignore[union-attr]
+            _objects.set_item(self, owner, self.eval(target.index), value, target)  # type: ignore[union-attr]
         elif kind in (ir.Tuple, ir.List):
             self.unpack(target.items, value)  # type: ignore[union-attr]
         elif kind is ir.Star:
             self.assign(target.value, value)  # type: ignore[union-attr]
 
     def unpack(self, targets: tuple[ir.Expr, ...], value: Value) -> None:
-        from .python import unpacked
-
         star = next((i for i, t in enumerate(targets) if isinstance(t, ir.Star)), None)
-        values = unpacked(self, value, len(targets), star)
+        values = _python.unpacked(self, value, len(targets), star)
         for target, item in zip(targets, values, strict=True):
             self.assign(target, item)
 
@@ -884,38 +866,31 @@ class Interpreter:
         return self.lookup(e.id)
 
     def ev_attr(self, e: ir.Attr) -> Value:
-        from .objects import get_attribute
-
-        return get_attribute(self, self.eval(e.value), e.name, e)
+        return _objects.get_attribute(self, self.eval(e.value), e.name, e)
 
     def ev_sub(self, e: ir.Sub) -> Value:
-        from .objects import get_item
-
-        return get_item(self, self.eval(e.value), self.eval(e.index), e)
+        return _objects.get_item(self, self.eval(e.value), self.eval(e.index), e)
 
     def ev_slice(self, e: ir.Slice) -> Value:
         parts = [self.eval(p) if p is not None else NONE for p in (e.lower, e.upper, e.step)]
         return Sequence("slice", {"items": tuple(parts)})
 
     def ev_call(self, e: ir.Call) -> Value:
-        from .calls import call, unknown_method
-        from .objects import get_attribute, super_of
-
         self.tick()
         self.at = e.at
         func_e = e.func
         if type(func_e) is ir.Name and func_e.id == "super" and not e.keywords:
-            return super_of(self, [self.eval(a) for a in e.args])
+            return _objects.super_of(self, [self.eval(a) for a in e.args])
         if type(func_e) is ir.Attr:
             owner = self.eval(func_e.value)
             if isinstance(owner, Unknown):
-                return unknown_method(self, owner, func_e.name, self.arguments(e), e)
-            func = get_attribute(self, owner, func_e.name, func_e)
+                return _calls.unknown_method(self, owner, func_e.name, self.arguments(e), e)
+            func = _objects.get_attribute(self, owner, func_e.name, func_e)
             if self.watch is not None:
                 self.observe(func_e, func)
         else:
             func = self.eval(func_e)
-        return call(self, func, self.arguments(e), e)
+        return _calls.call(self, func, self.arguments(e), e)
 
     def arguments(self, e: ir.Call) -> Args:
         args = Args([], {})
@@ -947,8 +922,6 @@ class Interpreter:
         return args
 
     def ev_bin(self, e: ir.Bin) -> Value:
-        from .tensors import binary
-
         # Long chains lean to the left: walk down instead of recursing.
         chain: list[ir.Bin] = []
         left: ir.Expr = e
@@ -957,17 +930,15 @@ class Interpreter:
             left = left.left
         value = self.eval(left)
         for link in reversed(chain):
-            value = binary(self, link.op, value, self.eval(link.right), link)
+            value = _tensors.binary(self, link.op, value, self.eval(link.right), link)
         return value
 
     def ev_unary(self, e: ir.Unary) -> Value:
-        from .tensors import unary
-
         value = self.eval(e.value)
         if e.op == "not":
             truth = self.truth(value)
             return Union((TRUE, FALSE)) if truth is None else (FALSE if truth else TRUE)
-        return unary(self, e.op, value, e)
+        return _tensors.unary(self, e.op, value, e)
 
     def ev_bool(self, e: ir.Bool) -> Value:
         stop = e.op == "or"
@@ -984,13 +955,11 @@ class Interpreter:
         return join_all(results) if results else UNKNOWN  # type: ignore[return-value]
 
     def ev_compare(self, e: ir.Compare) -> Value:
-        from .python import compare
-
         left = self.eval(e.left)
         result: Value | None = None
         for op, right_e in zip(e.ops, e.rights, strict=True):
             right = self.eval(right_e)
-            value = compare(self, op, left, right, e)
+            value = _python.compare(self, op, left, right, e)
             result = value if result is None else join(result, value)  # type: ignore[assignment]
             left = right
         return result if result is not None else UNKNOWN
@@ -1014,8 +983,6 @@ class Interpreter:
 
     def ev_display(self, e: ir.Tuple | ir.List | ir.Set) -> Value:
         kind = {ir.Tuple: "tuple", ir.List: "list", ir.Set: "set"}[type(e)]
-        from .python import iterate
-
         items: list[Value] = []
         parts: list[Value] = []
         known = True
@@ -1028,7 +995,7 @@ class Interpreter:
                     items.extend(inner)
                 else:
                     known = False
-                    items.append(iterate(self, value, item.value).each)
+                    items.append(_python.iterate(self, value, item.value).each)
             else:
                 items.append(self.eval(item))
                 parts.append(Sequence("list", {"items": (items[-1],)}))
@@ -1038,9 +1005,7 @@ class Interpreter:
         return Sequence(kind, {"items": None, "each": join_all(items), "parts": tuple(parts)}, place)
 
     def each(self, value: Value) -> Value:
-        from .python import iterate
-
-        return iterate(self, value, None).each
+        return _python.iterate(self, value, None).each
 
     def ev_dict(self, e: ir.Dict) -> Value:
         mapping = Mapping({}, self.place(e.at))
@@ -1062,9 +1027,7 @@ class Interpreter:
         return mapping
 
     def ev_comp(self, e: ir.Comp) -> Value:
-        from .python import comprehension
-
-        return comprehension(self, e)
+        return _python.comprehension(self, e)
 
     def ev_lambda(self, e: ir.Lambda) -> Value:
         return self.make_function(e)
@@ -1213,3 +1176,10 @@ EXPRESSIONS: dict[type, Callable[[Interpreter, object], Value]] = {
     ir.Star: Interpreter.ev_star,
     ir.Hole: Interpreter.ev_hole,
 }  # type: ignore[assignment]
+
+# The parts of the interpreter know each other: these come when this one is complete.
+from . import calls as _calls  # noqa: E402
+from . import modes as _modes  # noqa: E402
+from . import objects as _objects  # noqa: E402
+from . import python as _python  # noqa: E402
+from . import tensors as _tensors  # noqa: E402

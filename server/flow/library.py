@@ -15,6 +15,7 @@ from ..facts import (
     FLOAT,
     FOREIGN,
     INT,
+    MANY,
     NONE,
     SCALAR,
     TRUE,
@@ -45,9 +46,12 @@ from ..facts import (
     Unknown,
     Value,
     element,
+    join_all,
 )
 from ..findings import Place
-from . import events
+from . import events, shapes
+from . import tensors as _tensors
+from . import training as _training
 from .calls import call, escape
 from .interp import Args, Interpreter
 from .modes import ENTERED, make_context
@@ -135,11 +139,9 @@ def call_torch(run: Interpreter, name: str, args: Args, e: ir.Call | None) -> Va
         return call_module_method(run, owner, tail, inner, e) if isinstance(owner, Object) else UNKNOWN
     if name.startswith("torch.Tensor."):
         owner = args.positional[0] if args.positional else UNKNOWN
-        from . import tensors
-
         if isinstance(owner, (Tensor, ParameterOf)):
             rest = Args(args.positional[1:], args.keywords, args.spread, args.places[1:])
-            return tensors.call_method(run, owner, name.rpartition(".")[2], rest, e)
+            return _tensors.call_method(run, owner, name.rpartition(".")[2], rest, e)
         return UNKNOWN
     if name.startswith("torch.nn.init.") and name.endswith("_"):
         return args.positional[0] if args.positional else UNKNOWN
@@ -159,11 +161,9 @@ SETTINGS = ("torch.manual_seed", "torch.backends", "torch.cuda.", "torch.device"
 
 
 def torch_function(run: Interpreter, name: str, args: Args, e: ir.Call | None) -> Value:
-    from .training import called_event as record
-
     result = operate(run, name, list(args.positional), e, args)
     if e is not None and (name.startswith("torch.nn.functional.") or name in WATCHED):
-        record(run, name, args, e, result)
+        _training.called_event(run, name, args, e, result)
     return result
 
 
@@ -174,9 +174,7 @@ def make_tensor(run: Interpreter, name: str, factory: torchlib.Factory, args: Ar
     dtype = INT if factory.dtype == "int" else FLOAT
     wanted = args.get(None, "dtype", None)
     if isinstance(wanted, External):
-        from .tensors import INT_DTYPES
-
-        dtype = INT if wanted.name in INT_DTYPES else FLOAT
+        dtype = INT if wanted.name in _tensors.INT_DTYPES else FLOAT
     rank = ANY_RANK
     sizes = args.positional
     if len(sizes) == 1 and isinstance(sizes[0], Sequence):
@@ -187,10 +185,9 @@ def make_tensor(run: Interpreter, name: str, factory: torchlib.Factory, args: Ar
         if not known or all(k == 1 for k in known):
             rank = SCALAR
         elif any(isinstance(k, int) and k > 1 for k in known):
-            from ..facts import MANY
-
             rank = MANY
-    made = Tensor(rank=rank, dtype=dtype, storage=Storage(), made=place)
+    shape = shapes.of_factory(name, args)
+    made = Tensor(rank=rank, dtype=dtype, storage=Storage(), made=place, shape=shape)
     return with_flag(run, made, args, place, f"{name}(...)")
 
 
@@ -208,7 +205,7 @@ def make_object(run: Interpreter, name: str, args: Args, place: Place, e: ir.Cal
     elif name == "torch.utils.data.BatchSampler":
         obj.cells["sampler"] = args.get(0, "sampler", UNKNOWN)
     elif name == "torch.utils.data.TensorDataset":
-        obj.cells["tensors"] = True
+        obj.cells["tensors"] = () if args.spread else tuple(args.positional)
     elif name == "torch.utils.data.random_split":
         return Sequence("list", {"items": None, "each": obj}, place)
     elif name.startswith("torch.utils.data.Subset"):
@@ -221,7 +218,8 @@ def make_object(run: Interpreter, name: str, args: Args, place: Place, e: ir.Cal
 
 def t_tensor(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     place = run.place(e.at) if e is not None else None
-    return rewrap(run, args.get(0, "data", UNKNOWN) or UNKNOWN, args, place, "torch.tensor(...)")
+    data = args.get(0, "data", UNKNOWN) or UNKNOWN
+    return replace(rewrap(run, data, args, place, "torch.tensor(...)"), shape=shapes.of_literal(data))
 
 
 def t_float_tensor(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
@@ -373,14 +371,12 @@ def t_identity(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
 def t_clip(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     params = args.get(0, "parameters", UNKNOWN) or UNKNOWN
     if e is not None:
-        from .training import grad_of
-
         leaves, _, used = parameters_in(run, params, run.place(e.at))
-        states = {grad_of(leaf).state for leaf in leaves}
-        scaled = {grad_of(leaf).scaled for leaf in leaves if grad_of(leaf).state == "fresh"}
+        states = {_training.grad_of(leaf).state for leaf in leaves}
+        scaled = {_training.grad_of(leaf).scaled for leaf in leaves if _training.grad_of(leaf).state == "fresh"}
         result = Tensor(rank=SCALAR, dtype=FLOAT, tag=",".join(sorted(states)))
         limit = args.get(1, "max_norm", args.get(None, "clip_value", UNKNOWN)) or UNKNOWN
-        grads = tuple(grad_of(leaf) for leaf in leaves)
+        grads = tuple(_training.grad_of(leaf) for leaf in leaves)
         run.record(events.Clip(run.place(e.at), run.stack, tuple(leaves), grads, limit, scaled == {True}))
         if used is not None:
             where = args.place(0, "parameters") or run.place(e.at)
@@ -718,8 +714,6 @@ def call_itertools(run: Interpreter, name: str, args: Args) -> Value:
         eaches = []
         for v in values:
             eaches.append(iterate(run, v, None).each)
-        from ..facts import join_all
-
         return Range(join_all(eaches)) if eaches else UNKNOWN  # type: ignore[arg-type]
     if short in ("cycle", "islice", "takewhile", "dropwhile"):
         index = 1 if short.endswith("while") else 0
@@ -741,8 +735,6 @@ def o_thread(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
         items = given.cells.get("items") if isinstance(given, Sequence) else ()
         inner = Args(list(items) if isinstance(items, tuple) else [], {}, not isinstance(items, tuple))
         mode = run.state.mode
-        from ..facts import DEFAULT_MODE
-
         run.state.mode = DEFAULT_MODE
         call(run, target, inner, None)
         run.state.mode = mode

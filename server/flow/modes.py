@@ -21,7 +21,9 @@ from ..facts import (
     Value,
 )
 from ..findings import Place
+from . import calls as _calls
 from . import events
+from . import objects as _objects
 from .interp import Args, Interpreter
 
 # What each grad-mode class of torch does when entered; `set_grad_enabled` acts when it is made (claim M6).
@@ -39,15 +41,11 @@ def make_context(run: Interpreter, name: str, args: Args, e: ir.Call) -> Value:
     short = name.rpartition(".")[2]
     flag = args.get(0, "mode", None)
     if name == "torch.no_grad" and isinstance(flag, Function):
-        from .calls import with_mode
-
-        return with_mode(flag, Context(Mode(OFF, place, "@torch.no_grad"), name="torch.no_grad"), place)
+        return _calls.with_mode(flag, Context(Mode(OFF, place, "@torch.no_grad"), name="torch.no_grad"), place)
     if name == "torch.inference_mode":
         truth = True if flag is None else run.truth(flag)
         if isinstance(flag, Function):
-            from .calls import with_mode
-
-            return with_mode(flag, Context(Mode(INFERENCE, place, "@torch.inference_mode"), name=name), place)
+            return _calls.with_mode(flag, Context(Mode(INFERENCE, place, "@torch.inference_mode"), name=name), place)
         kind = MAYBE if truth is None else INFERENCE if truth else ON
         return Context(Mode(kind, place, f"torch.inference_mode({'' if truth else 'False'})", stack=run.stack), None, name)
     if name == "torch.set_grad_enabled":
@@ -162,19 +160,16 @@ def _maybe(run: Interpreter, value: Union) -> tuple[Value, Callable[[], None]]:
 
 
 def _enter_object(run: Interpreter, value: Object, e: ir.Expr) -> tuple[Value, Callable[[], None]]:
-    from .calls import call
-    from .objects import bound, find
-
-    entering = find(value.cls, "__enter__", run)
-    leaving = find(value.cls, "__exit__", run)
+    entering = _objects.find(value.cls, "__enter__", run)
+    leaving = _objects.find(value.cls, "__exit__", run)
     result: Value = value
     if entering is not None and isinstance(entering[0], Function):
-        result = call(run, bound(entering[0], value), Args([], {}), None)
+        result = _calls.call(run, _objects.bound(entering[0], value), Args([], {}), None)
 
     def leave() -> None:
         if leaving is not None and isinstance(leaving[0], Function):
             none = Const(None)
-            call(run, bound(leaving[0], value), Args([none, none, none], {}), None)
+            _calls.call(run, _objects.bound(leaving[0], value), Args([none, none, none], {}), None)
 
     return result, leave
 

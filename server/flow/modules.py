@@ -16,6 +16,7 @@ from ..facts import (
     UNKNOWN,
     Class,
     Const,
+    Context,
     Cut,
     External,
     Function,
@@ -43,7 +44,10 @@ from ..facts import (
     join_all,
 )
 from ..findings import Place
-from . import events
+from . import calls as _calls
+from . import events, shapes
+from . import objects as _objects
+from . import training as _training
 from .interp import Args, Interpreter
 from .objects import MODULE, MODULE_METHODS, WRAPPERS, bound, find, is_module
 from .python import Items, iterate
@@ -242,9 +246,7 @@ def library_attribute(run: Interpreter, obj: Object, name: str, e: ir.Attr) -> V
             return UNKNOWN
         return None
     if cls.startswith("torch.") or isinstance(obj.cls, External):
-        from .training import object_attribute
-
-        return object_attribute(run, obj, name, place)
+        return _training.object_attribute(run, obj, name, place)
     return None
 
 
@@ -264,9 +266,7 @@ def call_module_method(run: Interpreter, obj: Object, name: str, args: Args, e: 
             called(run, place, f"Module.{name}", args, obj)
         return obj
     if name == "zero_grad":
-        from .training import clear
-
-        clear(run, leaves_of(run, obj)[0], place, None)
+        _training.clear(run, leaves_of(run, obj)[0], place, None)
         return NONE
     if name == "requires_grad_":
         flag = args.get(0, "requires_grad", Const(True))
@@ -281,10 +281,8 @@ def call_module_method(run: Interpreter, obj: Object, name: str, args: Args, e: 
         if name == "compile":
             run.state.set(obj.cells, "compiled", place)
         if name == "apply" and args.positional:
-            from .calls import call
-
             for module in submodules(run, obj)[:8]:
-                call(run, args.positional[0], Args([module], {}), None)
+                _calls.call(run, args.positional[0], Args([module], {}), None)
         return obj
     if name in ("modules", "children", "named_modules", "named_children"):
         objects = submodules(run, obj) if name.endswith("modules") else [c for c in registered(run, obj) if isinstance(c, Object)]
@@ -323,8 +321,6 @@ def call_module_method(run: Interpreter, obj: Object, name: str, args: Args, e: 
     if name.startswith("register_") and name.endswith("hook"):
         return UNKNOWN
     if name == "no_sync":
-        from ..facts import Context
-
         return Context(None, name="no_sync")
     if name in ("forward", "__call__"):
         return call_module(run, obj, args, e, through=name)
@@ -393,24 +389,18 @@ def iterate_object(run: Interpreter, obj: Object) -> Items | None:
     if "mapping" in obj.cells:
         return iterate(run, obj.cells["mapping"], None)  # type: ignore[arg-type]
     if cls.startswith("torch.utils.data."):
-        from .training import data_of
-
         run.record(events.Iterated(run.place_now(), run.stack, obj))
-        return Items(data_of(run, obj))
+        return Items(_training.data_of(run, obj))
     return None
 
 
 def module_item(run: Interpreter, obj: Object, index: Value) -> Value | None:
-    from .objects import get_item
-
     if "items" in obj.cells:
-        return get_item(run, Sequence("list", obj.cells), index, None)  # type: ignore[arg-type]
+        return _objects.get_item(run, Sequence("list", obj.cells), index, None)  # type: ignore[arg-type]
     if "mapping" in obj.cells:
-        return get_item(run, obj.cells["mapping"], index, None)  # type: ignore[arg-type]
+        return _objects.get_item(run, obj.cells["mapping"], index, None)  # type: ignore[arg-type]
     if library_class(obj).startswith("torch.utils.data."):
-        from .training import data_of
-
-        return data_of(run, obj)
+        return _training.data_of(run, obj)
     return None
 
 
@@ -439,8 +429,6 @@ def set_module_item(run: Interpreter, obj: Object, index: Value, value: Value, p
 
 def call_module(run: Interpreter, obj: Object, args: Args, e: ir.Call | None, through: str = "call") -> Value:
     """`module(x)`: its forward, and its forward hooks."""
-    from .calls import call
-
     place = run.place(e.at) if e is not None else obj.place
     cls = library_class(obj)
     if obj.cells.get("closed"):
@@ -448,13 +436,13 @@ def call_module(run: Interpreter, obj: Object, args: Args, e: ir.Call | None, th
     member = find(obj.cls, "forward", run)
     if isinstance(obj.cls, External) and cls in WRAPPERS:
         inner = obj.attrs.get("module", UNKNOWN)
-        result = call(run, inner, args, e) if isinstance(inner, Value) else UNKNOWN
+        result = _calls.call(run, inner, args, e) if isinstance(inner, Value) else UNKNOWN
         if place is not None:
             run.record(events.Forward(place, run.stack, obj, None, run.state.mode, tuple(args.positional), result))
         return result
     outer, run.compiled = run.compiled, run.compiled or compiled_at(obj)
     if member is not None and isinstance(member[0], Function):
-        result = call(run, bound(member[0], obj), args, e)
+        result = _calls.call(run, bound(member[0], obj), args, e)
     elif member is not None:
         return UNKNOWN
     elif "items" in obj.cells or cls in CONTAINERS:
@@ -462,10 +450,8 @@ def call_module(run: Interpreter, obj: Object, args: Args, e: ir.Call | None, th
     else:
         info = torchlib.module(cls)
         if info is None or (isinstance(obj.cls, Class) and obj.cls.open):
-            from .calls import escape
-
             for value in args.all():
-                escape(run, value)
+                _calls.escape(run, value)
             return UNKNOWN
         result = apply_module(run, obj, info, args, place)
     run.compiled = outer
@@ -474,13 +460,14 @@ def call_module(run: Interpreter, obj: Object, args: Args, e: ir.Call | None, th
         modes = obj.cells.get("modes")
         event = events.Forward(place, run.stack, obj, training, run.state.mode, tuple(args.positional), result)
         event.modes = modes if isinstance(modes, frozenset) else frozenset()
+        event.arg_places = tuple(args.places)
         event.inside, event.autocast = run.frame.instance, run.state.shared.get("autocast")
         run.record(event)
     hooks = obj.cells.get("hooks", ())
     if isinstance(hooks, tuple):
         for hook in hooks:
             inputs = Sequence("tuple", {"items": tuple(args.positional)})
-            changed = call(run, hook, Args([obj, inputs, result], {}), None)
+            changed = _calls.call(run, hook, Args([obj, inputs, result], {}), None)
             if not (isinstance(changed, Const) and changed.value is None):
                 result = changed
     return result
@@ -493,15 +480,13 @@ def compiled_at(obj: Object) -> Place | None:
 
 
 def call_container_module(run: Interpreter, obj: Object, cls: str, args: Args, e: ir.Call | None) -> Value:
-    from .calls import call
-
     items = obj.cells.get("items")
     if cls != "torch.nn.Sequential":
         return UNKNOWN
     value: Value = args.positional[0] if args.positional else UNKNOWN
     if isinstance(items, tuple):
         for item in items:
-            value = call(run, item, Args([value], {}), e)
+            value = _calls.call(run, item, Args([value], {}), e)
         return value
     # A Sequential of unknown length: everything in it was applied, in some order.
     leaves, exact = leaves_of(run, obj)
@@ -571,7 +556,9 @@ def apply_module(run: Interpreter, obj: Object, info: torchlib.Module, args: Arg
         result.node.average = info.reduction is not None and is_average(made_args, info.reduction)
     if info.loss:
         result = replace(result, measure=LOSS)
-    return _shaped(info.outputs, result)
+    shape = first.shape if isinstance(first, Tensor) else None
+    shape = shapes.of_layer(info.name, info.shape == "elementwise", made_args, shape)
+    return _shaped(info.outputs, result if shape is None else replace(result, shape=shape))
 
 
 def _shaped(outputs: object, tensor: Tensor) -> Value:

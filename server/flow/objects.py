@@ -36,7 +36,13 @@ from ..facts import (
 )
 from ..findings import Place
 from ..torchlib import canonical, module
+from . import calls as _calls
 from . import events, scopes
+from . import interp as _interp
+from . import modules as _modules
+from . import python as _python
+from . import tensors as _tensors
+from . import training as _training
 from .interp import Frame, Interpreter
 
 MODULE = "torch.nn.Module"
@@ -166,9 +172,7 @@ def read_object(run: Interpreter, obj: Object, name: str, e: ir.Attr) -> Value:
     member = find(obj.cls, name, run)
     if member is not None:
         return bind_member(run, obj, member[0], e)
-    from .modules import library_attribute
-
-    library = library_attribute(run, obj, name, e)
+    library = _modules.library_attribute(run, obj, name, e)
     if library is not None:
         return library
     return UNKNOWN
@@ -185,12 +189,9 @@ def bind_member(run: Interpreter, owner: Value, member: Value, e: ir.Attr | None
         return bound(member, owner)
     if isinstance(member, Wrapped):
         if member.kind == "property":
-            from .calls import call
-            from .interp import Args
-
             function = member.function
             if isinstance(function, Function):
-                return call(run, bound(function, owner), Args([], {}), e)
+                return _calls.call(run, bound(function, owner), _interp.Args([], {}), e)
             return UNKNOWN
         if member.kind == "classmethod" and isinstance(member.function, Function):
             return bound(member.function, owner.cls if isinstance(owner, Object) else owner)
@@ -245,9 +246,7 @@ def read_super(run: Interpreter, value: Super, name: str, e: ir.Attr) -> Value:
 
 
 def read_tensor(run: Interpreter, value: Tensor, name: str, e: ir.Attr) -> Value:
-    from .tensors import tensor_attribute
-
-    return tensor_attribute(run, value, name, e)
+    return _tensors.tensor_attribute(run, value, name, e)
 
 
 def read_parameter_of(run: Interpreter, value: ParameterOf, name: str, e: ir.Attr) -> Value:
@@ -258,20 +257,16 @@ def read_parameter_of(run: Interpreter, value: ParameterOf, name: str, e: ir.Att
     if name == "requires_grad":
         flags = {leaf.cells.get("requires_grad") for leaf in value.leaves}
         return Const(flags.pop()) if len(flags) == 1 and flags != {None} else UNKNOWN
-    from .tensors import as_tensor, tensor_attribute
-
     if name == "data":
         return Tensor(leaf=None, tag="data-of-leaf")
-    tensor = as_tensor(value)
+    tensor = _tensors.as_tensor(value)
     if name in ("shape", "dtype", "device", "is_leaf"):
-        return tensor_attribute(run, tensor, name, e)
+        return _tensors.tensor_attribute(run, tensor, name, e)
     return Method(value, name, run.place(e.at))
 
 
 def read_grad(run: Interpreter, value: GradOf, name: str, e: ir.Attr) -> Value:
-    from .training import grad_attribute
-
-    return grad_attribute(run, value, name, e)
+    return _training.grad_attribute(run, value, name, e)
 
 
 def read_range(run: Interpreter, value: Range, name: str, e: ir.Attr) -> Value:
@@ -339,14 +334,10 @@ def set_attribute(run: Interpreter, owner: Value, name: str, value: Value, targe
         own = running is not None and running.bound is owner
         run.record(events.Attribute(place, run.stack, owner, name, value, own, run.frame.instance, run.assigned))
         if is_module(owner):
-            from .modules import registers
-
-            registers(run, owner, name, value, place)
+            _modules.registers(run, owner, name, value, place)
         run.state.set(owner.attrs, name, value)
     elif isinstance(owner, (Tensor, ParameterOf, GradOf)):
-        from .training import set_tensor_attribute
-
-        set_tensor_attribute(run, owner, name, value, place)
+        _training.set_tensor_attribute(run, owner, name, value, place)
     elif isinstance(owner, Union):
         for option in owner.options:
             if isinstance(option, Object):
@@ -364,23 +355,19 @@ def set_attribute(run: Interpreter, owner: Value, name: str, value: Value, targe
 
 def augment(run: Interpreter, s: ir.AugAssign) -> None:
     """`target op= value`: in place for tensors and lists, a new binding for the rest."""
-    from .tensors import binary, inplace_binary
-
     old = run.eval(s.target)
     value = run.eval(s.value)
     place = run.place(s.at)
     if isinstance(old, GradOf):
-        from .training import change_grad
-
-        change_grad(run, old.leaves, decays=True)
+        _training.change_grad(run, old.leaves, decays=True)
         return
     if isinstance(old, Sequence) and s.op == "+":
         extend(run, old, value)
         return
     if (isinstance(old, Tensor) and not old.opaque) or isinstance(old, ParameterOf):
-        new = inplace_binary(run, s.op, old, value, s)
+        new = _tensors.inplace_binary(run, s.op, old, value, s)
     else:
-        new = binary(run, s.op, old, value, ir.Bin(s.at, s.op, s.target, s.value))
+        new = _tensors.binary(run, s.op, old, value, ir.Bin(s.at, s.op, s.target, s.value))
     if s.op == "+" and isinstance(new, Tensor) and new.live:
         keep(run, value, "sum", new, run.place(s.value.at))
     if isinstance(s.target, ir.Name):
@@ -400,25 +387,27 @@ def augment(run: Interpreter, s: ir.AugAssign) -> None:
 
 def keep(run: Interpreter, value: Value, how: str, container: Value, place: Place) -> None:
     """A value goes into a sum or a list that outlives it: record it if it brings a graph along, in a loop."""
-    from .tensors import graph_of
-    from .training import walk
-
     if not isinstance(value, Tensor) or not any(f.loops for f in run.frames):
         return
-    node, sure = graph_of(value)
+    if any(f.instance is not None for f in run.frames):
+        return  # what a forward sums up or lists is its result
+    node, sure = _tensors.graph_of(value)
     if node is None or not sure or node.leaf is not None:
         return
     freed: dict[object, object] = run.notes.get("freed", {})  # type: ignore[assignment]
-    kept = walk(container.node if isinstance(container, Tensor) else node).nodes
+    kept = _training.walk(container.node if isinstance(container, Tensor) else node).nodes
     gone = next((freed[n] for n in kept if isinstance(freed.get(n), Place)), None)
-    run.record(events.Kept(place, run.stack, value, how, container, gone))  # type: ignore[arg-type]
+    added = run.notes.setdefault("sums", {})
+    before = added.get(place)  # type: ignore[attr-defined]
+    carried = before is not None and before in kept
+    if isinstance(container, Tensor) and container.node is not None:
+        added[place] = container.node  # type: ignore[index]
+    run.record(events.Kept(place, run.stack, value, how, container, gone, carried))  # type: ignore[arg-type]
 
 
 def extend(run: Interpreter, target: Sequence, value: Value) -> None:
     """`target += value`, `target.extend(value)`"""
-    from .python import iterate
-
-    found = iterate(run, value, None)
+    found = _python.iterate(run, value, None)
     items = target.cells.get("items")
     if isinstance(items, tuple) and found.items is not None and not run.frame.repeating:
         run.state.set(target.cells, "items", items + tuple(found.items))
@@ -445,9 +434,7 @@ def loosen(run: Interpreter, target: Sequence, value: Value) -> None:
 
 def get_item(run: Interpreter, value: Value, index: Value, e: ir.Sub) -> Value:
     if isinstance(index, Number) and index.how == "range":
-        from .calls import selects
-
-        selects(run, index)
+        _calls.selects(run, index)
     if isinstance(value, Sequence):
         items = value.cells.get("items")
         if isinstance(index, Const) and isinstance(index.value, int) and isinstance(items, tuple):
@@ -470,21 +457,14 @@ def get_item(run: Interpreter, value: Value, index: Value, e: ir.Sub) -> Value:
         options = [v for v in value.cells.values() if isinstance(v, Value)]
         return join_all(options) if options else UNKNOWN  # type: ignore[return-value]
     if isinstance(value, (Tensor, ParameterOf)):
-        from .tensors import index_tensor
-
-        return index_tensor(run, value, index, e)
+        return _tensors.index_tensor(run, value, index, e)
     if isinstance(value, Object):
-        from .modules import module_item
-
-        found_item = module_item(run, value, index)
+        found_item = _modules.module_item(run, value, index)
         if found_item is not None:
             return found_item
         member = find(value.cls, "__getitem__", run)
         if member is not None and isinstance(member[0], Function):
-            from .calls import call
-            from .interp import Args
-
-            return call(run, bound(member[0], value), Args([index], {}), e)
+            return _calls.call(run, bound(member[0], value), _interp.Args([index], {}), e)
         return UNKNOWN
     if isinstance(value, Union):
         return join_all([get_item(run, o, index, e) for o in value.options])  # type: ignore[return-value]
@@ -530,13 +510,9 @@ def set_item(run: Interpreter, owner: Value, index: Value, value: Value, target:
                 return
         loosen(run, owner, value)
     elif isinstance(owner, (Tensor, ParameterOf)):
-        from .tensors import write_into
-
-        write_into(run, owner, value, target)
+        _tensors.write_into(run, owner, value, target)
     elif isinstance(owner, Object):
-        from .modules import set_module_item
-
-        set_module_item(run, owner, index, value, run.place(target.at))
+        _modules.set_module_item(run, owner, index, value, run.place(target.at))
 
 
 __all__ = ["NONE", "bound", "find", "get_attribute", "get_item", "is_module", "make_class", "set_attribute", "set_item"]

@@ -32,11 +32,17 @@ from ..facts import (
     Union,
     Unknown,
     Value,
+    Wrapped,
     element,
     join,
     join_all,
 )
+from . import calls as _calls
 from . import events
+from . import modules as _modules
+from . import objects as _objects
+from . import tensors as _tensors
+from . import training as _training
 from .interp import UNROLL_LIMIT, Args, Frame, Interpreter
 
 BOOL = Union((TRUE, FALSE))
@@ -79,27 +85,17 @@ def iterate(run: Interpreter, value: Value, e: ir.Expr | None) -> Items:
         each: Value = Sequence("tuple", {"items": (Text(), one)}) if value.named else one
         return Items(each)
     if isinstance(value, Tensor):
-        from .tensors import element_of
-
-        return Items(element_of(run, value))
+        return Items(_tensors.element_of(run, value))
     if isinstance(value, Object):
-        from .modules import iterate_object
-
-        found = iterate_object(run, value)
+        found = _modules.iterate_object(run, value)
         if found is not None:
             return found
-        from .objects import bound, find
-
-        member = find(value.cls, "__iter__", run)
+        member = _objects.find(value.cls, "__iter__", run)
         if member is not None and isinstance(member[0], Function):
-            from .calls import call
-
-            return iterate(run, call(run, bound(member[0], value), Args([], {}), None), None)
-        member = find(value.cls, "__getitem__", run)
+            return iterate(run, _calls.call(run, _objects.bound(member[0], value), Args([], {}), None), None)
+        member = _objects.find(value.cls, "__getitem__", run)
         if member is not None and isinstance(member[0], Function):
-            from .calls import call
-
-            return Items(call(run, bound(member[0], value), Args([Number()], {}), None))
+            return Items(_calls.call(run, _objects.bound(member[0], value), Args([Number()], {}), None))
         return Items(UNKNOWN)
     if isinstance(value, Union):
         found_all = [iterate(run, o, None) for o in value.options]
@@ -249,10 +245,8 @@ def compare(run: Interpreter, op: str, left: Value, right: Value, e: ir.Compare)
         none = next((v for v in (left, right) if isinstance(v, Const) and v.value is None), None)
         other = right if none is left else left
         if none is not None and isinstance(other, GradOf):
-            from .training import grad_of, why_none
-
             # Of several parameters, in turn, some may have a gradient.
-            if why_none(run, other) and all(grad_of(leaf).state == "none" for leaf in other.leaves):
+            if _training.why_none(run, other) and all(_training.grad_of(leaf).state == "none" for leaf in other.leaves):
                 return TRUE if op == "is" else FALSE
         if none is not None and not isinstance(other, (Unknown, Union, Const, GradOf)):
             return TRUE if op == "is not" else FALSE
@@ -267,9 +261,7 @@ def compare(run: Interpreter, op: str, left: Value, right: Value, e: ir.Compare)
             return TRUE if (("key", left.value) in right.cells) == (op == "in") else FALSE
         return BOOL
     if any(isinstance(v, (Tensor, ParameterOf)) for v in (left, right)):
-        from .tensors import operate
-
-        return operate(run, _COMPARE_NAMES[op], [left, right], e, shown=op)
+        return _tensors.operate(run, _COMPARE_NAMES[op], [left, right], e, shown=op)
     if isinstance(left, (Number, Const)) and isinstance(right, (Number, Const)):
         return BOOL
     return UNKNOWN if isinstance(left, Unknown) or isinstance(right, Unknown) else BOOL
@@ -402,9 +394,7 @@ def b_float(run: Interpreter, args: Args, e: ir.Call | None, how: str = "float")
         except ValueError:
             return Number()
     if isinstance(value, (Tensor, ParameterOf)):
-        from .tensors import number_of
-
-        return number_of(run, value, f"{how}()", _place(run, e))
+        return _tensors.number_of(run, value, f"{how}()", _place(run, e))
     if isinstance(value, (Number, Array)):
         return Number(value.cut, _place(run, e), f"{how}()", value.measure if isinstance(value, Number) else "")
     if isinstance(value, Union):
@@ -427,17 +417,15 @@ def b_str(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
 
 
 def b_sum(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
-    from .tensors import binary
-
     found = iterate(run, args.positional[0] if args.positional else UNKNOWN, None)
     start = args.get(1, "start", Const(0)) or Const(0)
     node = ir.Bin(e.at if e is not None else 0, "+", ir.Const(0, 0), ir.Const(0, 0))
     if found.items is not None:
         total = start
         for item in found.items:
-            total = binary(run, "+", total, item, node)
+            total = _tensors.binary(run, "+", total, item, node)
         return total
-    return binary(run, "+", start, found.each, node)
+    return _tensors.binary(run, "+", start, found.each, node)
 
 
 def b_max(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
@@ -445,18 +433,14 @@ def b_max(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     if len(values) == 1:
         values = [iterate(run, values[0], None).each]
     if values and all(isinstance(v, (Const, Number)) for v in values):
-        from .tensors import merged_number
-
-        return merged_number(values)
+        return _tensors.merged_number(values)
     return join_all(values) if values else UNKNOWN  # type: ignore[return-value]
 
 
 def b_abs(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     value = args.positional[0] if args.positional else UNKNOWN
     if isinstance(value, (Tensor, ParameterOf)):
-        from .tensors import operate
-
-        return operate(run, "torch.abs", [value], e)
+        return _tensors.operate(run, "torch.abs", [value], e)
     return Number(getattr(value, "cut", None)) if isinstance(value, (Number, Const)) else UNKNOWN
 
 
@@ -468,10 +452,8 @@ def b_round(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
 
 
 def b_pow(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
-    from .tensors import binary
-
     if len(args.positional) == 2 and e is not None:
-        return binary(run, "**", args.positional[0], args.positional[1], ir.Bin(e.at, "**", e.func, e.func))
+        return _tensors.binary(run, "**", args.positional[0], args.positional[1], ir.Bin(e.at, "**", e.func, e.func))
     return UNKNOWN
 
 
@@ -498,12 +480,10 @@ def _is_instance(value: Value, cls: Value) -> bool | None:
             return None
         if isinstance(value, Object):
             if isinstance(value.cls, External):
-                from .objects import is_module
-
                 if value.cls.name == cls.name:
                     return True
                 if cls.name == "torch.nn.Module":
-                    return is_module(value)
+                    return _objects.is_module(value)
                 return False if value.cls.name.startswith("torch.nn.") and cls.name.startswith("torch.nn.") else None
             if isinstance(value.cls, Class):
                 return True if value.cls.is_a(cls.name) else None
@@ -529,12 +509,10 @@ def _is_instance(value: Value, cls: Value) -> bool | None:
 
 
 def b_getattr(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
-    from .objects import get_attribute
-
     if len(args.positional) >= 2 and isinstance(args.positional[1], Const) and isinstance(args.positional[1].value, str):
         owner, name = args.positional[0], args.positional[1].value
         attr = ir.Attr(e.at if e is not None else 0, ir.Const(0, None), name)
-        value = get_attribute(run, owner, name, attr)
+        value = _objects.get_attribute(run, owner, name, attr)
         if isinstance(value, Unknown) and len(args.positional) == 3:
             return UNKNOWN
         return value
@@ -544,14 +522,12 @@ def b_getattr(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
 
 
 def b_setattr(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
-    from .objects import set_attribute
-
     if len(args.positional) == 3 and e is not None:
         owner, name, value = args.positional
         if isinstance(name, Const) and isinstance(name.value, str):
-            set_attribute(run, owner, name.value, value, ir.Attr(e.at, e.func, name.value))
+            _objects.set_attribute(run, owner, name.value, value, ir.Attr(e.at, e.func, name.value))
         elif isinstance(owner, Object):
-            set_attribute(run, owner, f"[{run.place(e.at).start}]", value, ir.Attr(e.at, e.func, ""))
+            _objects.set_attribute(run, owner, f"[{run.place(e.at).start}]", value, ir.Attr(e.at, e.func, ""))
             run.state.set(owner.cells, "dynamic", True)
     return NONE
 
@@ -581,14 +557,12 @@ def b_iter(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
 
 
 def b_map(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
-    from .calls import call
-
     if len(args.positional) < 2:
         return UNKNOWN
     found = [iterate(run, a, None) for a in args.positional[1:]]
     if len(found) == 1 and found[0].items is not None and len(found[0].items) <= UNROLL_LIMIT:
-        return Sequence("list", {"items": tuple(call(run, args.positional[0], Args([i], {}), e) for i in found[0].items)})
-    return Range(call(run, args.positional[0], Args([f.each for f in found], {}), e))
+        return Sequence("list", {"items": tuple(_calls.call(run, args.positional[0], Args([i], {}), e) for i in found[0].items)})
+    return Range(_calls.call(run, args.positional[0], Args([f.each for f in found], {}), e))
 
 
 def b_filter(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
@@ -619,8 +593,6 @@ def b_type(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
 
 def b_wrap(kind: str):
     def handler(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
-        from ..facts import Wrapped
-
         return Wrapped(kind, args.positional[0]) if args.positional else UNKNOWN
 
     return handler
@@ -679,9 +651,7 @@ def call_container(run: Interpreter, owner: Value, name: str, args: Args, e: ir.
         if name == "item":
             return owner
         if name in ("backward", "detach", "requires_grad_") and e is not None:
-            from .training import number_method
-
-            return number_method(run, owner, name, args, e)
+            return _training.number_method(run, owner, name, args, e)
         return Number()
     if isinstance(owner, Range):
         if name == "close":
@@ -700,15 +670,13 @@ def _array_method(run: Interpreter, owner: Array, name: str) -> Value:
 
 
 def _sequence_method(run: Interpreter, owner: Sequence, name: str, args: Args, e: ir.Call | None) -> Value:
-    from .objects import extend, keep, loosen
-
     value = args.positional[0] if args.positional else UNKNOWN
     items = owner.cells.get("items")
     if name in ("append", "add", "appendleft", "insert"):
         if name == "insert" and len(args.positional) == 2:
             value = args.positional[1]
         if e is not None:
-            keep(run, value, "list", owner, args.places[-1] if args.places else run.place(e.at))
+            _objects.keep(run, value, "list", owner, args.places[-1] if args.places else run.place(e.at))
             run.notes.setdefault("appended", []).append((owner, value, run.place(e.at)))  # type: ignore[attr-defined]
             run.record(events.Called(run.place(e.at), run.stack, "list.append", (owner, value), {}, NONE, owner,
                                      in_loop=len(run.frame.loops)))  # fmt: skip
@@ -716,10 +684,10 @@ def _sequence_method(run: Interpreter, owner: Sequence, name: str, args: Args, e
             if name == "append":
                 run.state.set(owner.cells, "items", (*items, value))
                 return NONE
-        loosen(run, owner, value)
+        _objects.loosen(run, owner, value)
         return NONE
     if name in ("extend", "update", "extendleft", "union"):
-        extend(run, owner, value)
+        _objects.extend(run, owner, value)
         return NONE
     if name in ("clear",):
         run.state.set(owner.cells, "items", ())
@@ -737,7 +705,7 @@ def _sequence_method(run: Interpreter, owner: Sequence, name: str, args: Args, e
     if name in ("index", "count"):
         return Number()
     if name in ("sort", "reverse", "remove", "discard"):
-        loosen(run, owner, element(owner))  # type: ignore[arg-type]
+        _objects.loosen(run, owner, element(owner))  # type: ignore[arg-type]
         return NONE
     return UNKNOWN
 

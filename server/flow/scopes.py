@@ -14,6 +14,8 @@ from .. import ir, torchlib
 from ..facts import UNKNOWN, Class, Const, External, Frames, ModuleValue, Scope, Text, Value
 from ..project import Module
 from ..units import Unit
+from . import interp as _interp
+from . import objects as _objects
 
 if TYPE_CHECKING:
     from .interp import Interpreter
@@ -40,9 +42,7 @@ class LazyDef:
         self.previous = previous
 
     def make(self, run: Interpreter) -> Value:
-        from .interp import Frame
-
-        frame = Frame(self.scope, self.module, self.unit, self.unit.start, cls=self.cls)
+        frame = _interp.Frame(self.scope, self.module, self.unit, self.unit.start, cls=self.cls)
         frames, run.frames = run.frames, [*run.frames, frame]
         mode, mark = run.state.mode, run.state.mark()
         try:
@@ -50,9 +50,7 @@ class LazyDef:
                 if isinstance(statement, ir.Def):
                     return run.make_function(statement)
                 if isinstance(statement, ir.Class):
-                    from .objects import make_class
-
-                    return make_class(run, statement)
+                    return _objects.make_class(run, statement)
         finally:
             run.frames = frames
             run.state.mode = mode
@@ -78,15 +76,13 @@ class LazyName:
 
 def run_module(run: Interpreter, module: Module, main: bool = False) -> Scope:
     """Execute a module's top level (once), as an import does."""
-    from .interp import Frame
-
     scope = open_module(run, module)
     if main:
         scope.names["__name__"] = Const("__main__")
     if module.path in run.running:
         return scope
     run.running.add(module.path)
-    frame = Frame(scope, module, None, 0, mark=run.state.mark())
+    frame = _interp.Frame(scope, module, None, 0, mark=run.state.mark())
     frames, run.frames = run.frames, [*run.frames, frame]
     try:
         for unit in module.units:
@@ -154,11 +150,9 @@ def name_in(run: Interpreter, module: Module, name: str) -> Value | None:
 
 def _run_apart(run: Interpreter, module: Module, scope: Scope, unit: Unit) -> None:
     """Run one unit of a module whose import has no effect on what is being interpreted."""
-    from .interp import Frame
-
     state = run.state
     mode, stack, mark = state.mode, run.stack, state.mark()
-    frames, run.frames = run.frames, [*run.frames[:1], Frame(scope, module, None, 0, mark=mark)]
+    frames, run.frames = run.frames, [*run.frames[:1], _interp.Frame(scope, module, None, 0, mark=mark)]
     try:
         run_unit(run, unit)
     finally:

@@ -25,6 +25,7 @@ from ..facts import (
     Const,
     Cut,
     External,
+    Function,
     GradOf,
     Leaf,
     Mapping,
@@ -45,9 +46,13 @@ from ..facts import (
     Value,
     Writes,
     element,
+    join,
 )
 from ..findings import Place
-from . import events
+from . import calls as _calls
+from . import events, shapes
+from . import objects as _objects
+from . import training as _training
 from .interp import Args, Interpreter
 
 BINARY = {
@@ -195,7 +200,11 @@ def operate(
     if isinstance(result, Tensor):
         measure = measured(name, inputs)
         if measure:
-            return replace(result, measure=measure)
+            result = replace(result, measure=measure)
+        op = torchlib.op(name)
+        shape = shapes.of_op(name.rpartition(".")[2], op is not None and op.shape == "elementwise", inputs, args, shift)
+        if shape is not None:
+            result = replace(result, shape=shape)
     return result
 
 
@@ -499,7 +508,8 @@ def binary(run: Interpreter, op: str, left: Value, right: Value, e: ir.Bin) -> V
         if isinstance(left, Tensor) and left.opaque and not isinstance(right, Unknown):
             right_node = graph_of(right)[0] if isinstance(right, Tensor) else None
             if right_node is None and not isinstance(right, ParameterOf):
-                return left if not (isinstance(right, Tensor) and right.cuts) else replace(left, cuts=right.cuts)
+                both = shapes.of_op(op, True, [left, right], None, 0)
+                return replace(left, cuts=right.cuts if isinstance(right, Tensor) and right.cuts else left.cuts, shape=both)
         result = operate(run, BINARY[op], [left, right], e, shown=op)
         if op == "+" and isinstance(result, Tensor) and result.live:
             dead_term(run, left, right, result, e)
@@ -521,8 +531,6 @@ def binary(run: Interpreter, op: str, left: Value, right: Value, e: ir.Bin) -> V
         a, b = left.cells.get("items"), right.cells.get("items")
         if isinstance(a, tuple) and isinstance(b, tuple):
             return Sequence(left.kind, {"items": a + b}, run.place(e.at))
-        from ..facts import join
-
         cells = {"items": None, "each": join(element(left), element(right)), "parts": (left, right)}
         return Sequence(left.kind, cells, run.place(e.at))
     if isinstance(left, Sequence) and op == "*":
@@ -565,14 +573,10 @@ DUNDER = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", 
 
 
 def operator_method(run: Interpreter, op: str, left: Value, right: Value, e: ir.Bin) -> Value:
-    from ..facts import Function
-    from .calls import call
-    from .objects import bound, find
-
     if isinstance(left, Object) and op in DUNDER:
-        member = find(left.cls, f"__{DUNDER[op]}__", run)
+        member = _objects.find(left.cls, f"__{DUNDER[op]}__", run)
         if member is not None and isinstance(member[0], Function):
-            return call(run, bound(member[0], left), Args([right], {}), None)
+            return _calls.call(run, _objects.bound(member[0], left), Args([right], {}), None)
     return UNKNOWN
 
 
@@ -664,8 +668,9 @@ def index_tensor(run: Interpreter, value: Value, index: Value, e: ir.Sub) -> Val
     if isinstance(value, ParameterOf):
         value = as_tensor(value)
     assert isinstance(value, Tensor)
+    shape = shapes.of_index(value.shape, index)
     if value.opaque:
-        return value
+        return value if value.shape is None else replace(value, shape=shape)
     found = Inputs()
     found.add(run, value)
     inside = Inputs()
@@ -675,13 +680,13 @@ def index_tensor(run: Interpreter, value: Value, index: Value, e: ir.Sub) -> Val
         found.cuts.append(Cut("used as an index", "op", run.place(e.at), tuple(inside.nodes), stack=run.stack))
     place = run.place(e.at)
     result = recorded(run, "[...]", found, place, storage=value.storage, dtype=value.dtype, saves=False, view=True)
-    return result
+    return result if shape is None else replace(result, shape=shape)
 
 
 def element_of(run: Interpreter, value: Tensor) -> Value:
     """What iterating over a tensor gives."""
     if value.opaque:
-        return value
+        return value if value.shape is None else replace(value, shape=value.shape[1:] or None)
     found = Inputs()
     found.add(run, value)
     return recorded(run, "unbind", found, value.made, dtype=value.dtype, saves=False, view=True)
@@ -759,7 +764,7 @@ def tensor_attribute(run: Interpreter, value: Tensor, name: str, e: ir.Attr) -> 
     if not op.attribute:
         return Method(value, name, place)
     if value.opaque:
-        return value if op.grad in ("flows", "partial") else UNKNOWN
+        return replace(value, shape=None) if op.grad in ("flows", "partial") else UNKNOWN
     return operate(run, f"torch.Tensor.{name}", [value], e)
 
 
@@ -780,19 +785,18 @@ SAME = frozenset({"to", "cuda", "cpu", "xpu", "float", "double", "half", "bfloat
 
 def call_method(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Call | None) -> Value:
     """`tensor.name(...)`"""
-    from . import training
-
     tensor = as_tensor(owner) if isinstance(owner, ParameterOf) else owner
     assert isinstance(tensor, Tensor)
     place = run.place(e.at) if e is not None else None
     if name == "backward":
-        return training.backward(run, tensor, args, e)
+        return _training.backward(run, tensor, args, e)
     if name in ("requires_grad_", "register_hook", "retain_grad", "register_post_accumulate_grad_hook"):
-        return training.tensor_flag(run, owner, name, args, e)
+        return _training.tensor_flag(run, owner, name, args, e)
     if name in ("detach", "detach_"):
         return detach(run, tensor, name, place, e)
     if name in SAME:
-        return convert(run, owner, tensor, name, args, place)
+        result = convert(run, owner, tensor, name, args, place)
+        return replace(result, shape=tensor.shape) if isinstance(result, Tensor) and tensor.shape is not None else result
     if name in ("new_tensor",):
         return rewrap(run, args.positional[0] if args.positional else UNKNOWN, args, place, ".new_tensor()")
     if name == "__array__":
@@ -810,11 +814,16 @@ def call_method(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Cal
         return owner
     op = torchlib.method(name)
     if op is None:
-        return Tensor(certain=False) if not tensor.opaque else tensor
+        return Tensor(certain=False) if not tensor.opaque else replace(tensor, shape=None)
     result = operate(run, f"torch.Tensor.{name}", [tensor, *args.positional], e, args, shown=name, shift=1)
     if op.inplace:
         if tensor.opaque:
-            return owner
+            if tensor.shape is None or not isinstance(result, Tensor) or result.shape == tensor.shape:
+                return owner
+            other = replace(tensor, shape=result.shape)
+            if e is not None and isinstance(e.func, ir.Attr):
+                rebind(run, e.func.value, other, tensor)
+            return other
         if isinstance(result, Tensor) and result.dead and tensor.live and run.state.mode.records:
             # Overwritten: it still requires grad, and its gradient is zero.
             node = Node(name, place, (tensor.node,) if tensor.node is not None else (), result.cuts, zero=True, stack=run.stack)

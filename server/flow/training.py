@@ -11,6 +11,7 @@ from ..facts import (
     FLOAT,
     INFERENCE,
     NONE,
+    ON,
     UNKNOWN,
     WALK_LIMIT,
     Const,
@@ -21,6 +22,7 @@ from ..facts import (
     Leaf,
     Mapping,
     Method,
+    Mode,
     Node,
     Number,
     Object,
@@ -37,7 +39,11 @@ from ..facts import (
     element,
 )
 from ..findings import Place
-from . import events
+from . import calls as _calls
+from . import events, shapes
+from . import modules as _modules
+from . import objects as _objects
+from . import tensors as _tensors
 from .interp import Args, Interpreter, target_names
 from .python import iterate
 from .tensors import Inputs, as_tensor, bump, graph_of, possible_leaves
@@ -258,6 +264,7 @@ def taint(run: Interpreter, node: Node) -> None:
 
 def taint_all(run: Interpreter) -> None:
     """A backward from something unknown: any leaf that an optimizer holds may have got a gradient."""
+    run.notes["taint"] = True
     for obj in run.objects:
         for leaf in optimizer_leaves(obj):
             run.state.set(leaf.cells, "grad", Grad("?", scaled=None))
@@ -444,8 +451,6 @@ def call_grad_method(run: Interpreter, owner: GradOf, name: str, args: Args, e: 
 
 def set_tensor_attribute(run: Interpreter, owner: Value, name: str, value: Value, place: Place) -> None:
     """`x.requires_grad = ...`, `x.grad = ...`, `x.data = ...`"""
-    from .modules import set_flags
-
     leaves: tuple[Leaf, ...] = ()
     if isinstance(owner, ParameterOf):
         leaves = owner.leaves
@@ -457,7 +462,7 @@ def set_tensor_attribute(run: Interpreter, owner: Value, name: str, value: Value
         run.record(events.GradFlag(place, run.stack, "requires_grad = ...", owner, truth, before, run.assigned_e, run.condition))
         if leaves:
             part = isinstance(owner, Tensor) and owner.tag == "part"
-            set_flags(run, leaves, truth, not part and (not isinstance(owner, ParameterOf) or owner.all_of))
+            _modules.set_flags(run, leaves, truth, not part and (not isinstance(owner, ParameterOf) or owner.all_of))
         elif isinstance(owner, Tensor) and truth is True:
             _become_leaf(run, owner, place)
     elif name == "grad":
@@ -487,9 +492,6 @@ def _become_leaf(run: Interpreter, owner: Tensor, place: Place) -> None:
 
 def tensor_flag(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Call | None) -> Value:
     """`x.requires_grad_(...)`, `x.retain_grad()`, `x.register_hook(f)`"""
-    from .modules import set_flags
-    from .tensors import rebind
-
     place = run.place(e.at) if e is not None else None
     if name != "requires_grad_":
         if name == "retain_grad" and isinstance(owner, Tensor):
@@ -501,11 +503,11 @@ def tensor_flag(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Cal
         before = owner if isinstance(owner, Tensor) else None
         run.record(events.GradFlag(place, run.stack, f".requires_grad_({'' if truth else truth})", owner, truth, before))
     if isinstance(owner, ParameterOf):
-        set_flags(run, owner.leaves, truth, owner.all_of)
+        _modules.set_flags(run, owner.leaves, truth, owner.all_of)
         return owner
     assert isinstance(owner, Tensor)
     if owner.leaf is not None:
-        set_flags(run, (owner.leaf,), truth, owner.tag != "part")
+        _modules.set_flags(run, (owner.leaf,), truth, owner.tag != "part")
         return owner
     node, sure = graph_of(owner)
     if truth is True and node is None:
@@ -513,7 +515,7 @@ def tensor_flag(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Cal
         leaf.storage = owner.storage or leaf.storage
         new = replace(owner, leaf=leaf, node=leaf.node, certain=owner.certain)
         if e is not None and isinstance(e.func, ir.Attr):
-            rebind(run, e.func.value, new, owner)
+            _tensors.rebind(run, e.func.value, new, owner)
         return new
     return owner
 
@@ -590,10 +592,8 @@ def parts_of(value: Sequence | Range) -> tuple[Value, ...]:
 
 
 def is_optimizer(value: Value) -> bool:
-    from .modules import library_class
-
     return isinstance(value, Object) and (
-        torchlib.optimizer(library_class(value)) is not None or library_class(value) == "torch.optim.Optimizer"
+        torchlib.optimizer(_modules.library_class(value)) is not None or _modules.library_class(value) == "torch.optim.Optimizer"
     )
 
 
@@ -637,8 +637,6 @@ def step(run: Interpreter, optimizer: Object, place: Place, via: str = "", closu
 
 
 def call_optimizer(run: Interpreter, obj: Object, name: str, args: Args, e: ir.Call | None) -> Value:
-    from .calls import call
-
     place = run.place(e.at) if e is not None else obj.place
     assert place is not None
     if name == "step":
@@ -646,11 +644,9 @@ def call_optimizer(run: Interpreter, obj: Object, name: str, args: Args, e: ir.C
         result: Value = NONE
         if closure is not None and not (isinstance(closure, Const) and closure.value is None):
             mode = run.state.mode
-            from ..facts import ON, Mode
-
             if mode.kind != INFERENCE:
                 run.state.mode = Mode(ON, place, "Optimizer.step (enable_grad)")
-            result = call(run, closure, Args([], {}), e)
+            result = _calls.call(run, closure, Args([], {}), e)
             run.state.mode = mode
         step(run, obj, place, closure=closure is not None)
         return result
@@ -698,9 +694,7 @@ def object_attribute(run: Interpreter, obj: Object, name: str, place: Place) -> 
 
 def call_object_method(run: Interpreter, obj: Object, name: str, args: Args, e: ir.Call | None) -> Value:
     """A method of an instance of a class of torch that is no module."""
-    from .modules import library_class
-
-    cls = library_class(obj)
+    cls = _modules.library_class(obj)
     if is_optimizer(obj):
         return call_optimizer(run, obj, name, args, e)
     if cls in SCALERS:
@@ -723,8 +717,6 @@ SCALERS = frozenset({"torch.GradScaler", "torch.cuda.amp.GradScaler", "torch.cpu
 
 
 def call_scaler(run: Interpreter, obj: Object, name: str, args: Args, e: ir.Call | None) -> Value:
-    from .tensors import Inputs, recorded
-
     place = run.place(e.at) if e is not None else obj.place
     assert place is not None
     value = args.positional[0] if args.positional else UNKNOWN
@@ -744,9 +736,9 @@ def call_scaler(run: Interpreter, obj: Object, name: str, args: Args, e: ir.Call
     if name == "scale":
         run.state.set(obj.cells, "scaled", place)
         if isinstance(value, Tensor):
-            found = Inputs()
+            found = _tensors.Inputs()
             found.add(run, value)
-            result = recorded(run, "scale", found, place, value.rank, saves=True)
+            result = _tensors.recorded(run, "scale", found, place, value.rank, saves=True)
             return replace(result, tag="scaled", cuts=value.cuts if result.node is None else result.cuts)
         return value if isinstance(value, Unknown) else UNKNOWN
     if name in ("unscale_", "step") and optimizer is not None:
@@ -771,9 +763,7 @@ def disabled(run: Interpreter, scaler: Object) -> bool:
 
 
 def _distribution_tensor(run: Interpreter, obj: Object, place: Place, how: str, cut: bool = False, extra: Value | None = None) -> Tensor:
-    from .tensors import Inputs, lost_here, recorded
-
-    found = Inputs()
+    found = _tensors.Inputs()
     made = obj.cells.get("args")
     if isinstance(made, Args):
         for value in made.all():
@@ -783,9 +773,9 @@ def _distribution_tensor(run: Interpreter, obj: Object, place: Place, how: str, 
     if cut:
         cuts = list(found.cuts)
         if found.nodes and found.sure:
-            cuts.append(lost_here(run, Cut(f".{how}()", "op", place, tuple(found.nodes), stack=run.stack)))
+            cuts.append(_tensors.lost_here(run, Cut(f".{how}()", "op", place, tuple(found.nodes), stack=run.stack)))
         return Tensor(None, tuple(cuts), True, made=place)
-    return recorded(run, how, found, place, saves=None)
+    return _tensors.recorded(run, how, found, place, saves=None)
 
 
 def call_distribution(run: Interpreter, obj: Object, name: str, args: Args, e: ir.Call | None) -> Value:
@@ -805,19 +795,18 @@ def data_of(run: Interpreter, obj: Object) -> Value:
     dataset = obj.cells.get("dataset")
     collate = obj.cells.get("collate")
     if isinstance(collate, Function):
-        from .calls import call
-
-        call(run, collate, Args([Sequence("list", {"items": None, "each": UNKNOWN})], {}), None)
+        _calls.call(run, collate, Args([Sequence("list", {"items": None, "each": UNKNOWN})], {}), None)
     if isinstance(dataset, Object) and not isinstance(dataset.cls, External):
-        from .objects import bound, find
-
-        member = find(dataset.cls, "__getitem__", run)
+        member = _objects.find(dataset.cls, "__getitem__", run)
         if member is not None and isinstance(member[0], Function):
-            from .calls import call
-
-            item = call(run, bound(member[0], dataset), Args([Number()], {}), None)
+            item = _calls.call(run, _objects.bound(member[0], dataset), Args([Number()], {}), None)
             return batch_of(run, item)
-    if obj.cells.get("tensors") or isinstance(dataset, Object):
+    while isinstance(dataset, Object) and isinstance(dataset.cells.get("dataset"), Object):
+        dataset = dataset.cells["dataset"]  # a `Subset`
+    single = isinstance(dataset, Object) and dataset.cells.get("tensors")
+    if isinstance(single, tuple) and single and not (isinstance(collate, Value) and not _is_none(collate)):
+        return Sequence("list", {"items": tuple(replace(DATA, shape=shapes.rows(shapes.of_value(t))) for t in single)})
+    if "tensors" in obj.cells or isinstance(dataset, Object):
         return DATA
     return DATA if obj.cells.get("collate") is None else UNKNOWN
 
@@ -832,7 +821,11 @@ def batch_of(run: Interpreter, item: Value) -> Value:
         return UNKNOWN
     if isinstance(item, Union):
         return UNKNOWN
-    return DATA
+    return replace(DATA, shape=shapes.batched(shapes.of_value(item)))
+
+
+def _is_none(value: Value) -> bool:
+    return isinstance(value, Const) and value.value is None
 
 
 __all__ = ["Grad", "Text", "autograd_call", "backward", "iterate", "step", "walk", "why_none"]

@@ -57,6 +57,7 @@ class Use(NamedTuple):
     input: Value
     target: Value
     result: Value
+    arg_places: tuple[Place, ...] = ()
 
 
 def uses(flow: Flow, functions: frozenset[str], classes: frozenset[str]) -> Iterator[Use]:
@@ -76,7 +77,7 @@ def uses(flow: Flow, functions: frozenset[str], classes: frozenset[str]) -> Iter
         else:
             continue
         if first is not None and second is not None and event.result is not None:
-            yield Use(event.place, first, second, event.result)
+            yield Use(event.place, first, second, event.result, event.arg_places)
 
 
 def _layer(flow: Flow, node: Node) -> Place | None:

@@ -1,0 +1,231 @@
+"""The sizes of tensors where they are known: as far as it takes to see that two of them broadcast by mistake.
+
+A shape is a tuple of sizes, None for one that is not known; a tensor of unknown rank has no shape (None). Whatever is
+not listed here has none: silence is always right.
+"""
+
+from __future__ import annotations
+
+from ..facts import Const, External, Number, Sequence, Tensor, Value
+from .interp import Args
+
+Shape = tuple[object, ...]
+
+SIZED = frozenset(["zeros", "ones", "rand", "randn", "empty", "full"])
+COUNTED = frozenset(["arange", "linspace", "randperm", "logspace"])
+REDUCE = frozenset(
+    ["mean", "sum", "prod", "std", "var", "amax", "amin", "argmax", "argmin", "norm", "logsumexp", "all", "any"]
+)
+SAME = frozenset(["clone", "contiguous", "softmax", "log_softmax", "dropout", "detach", "zeros_like", "ones_like",
+                  "rand_like", "randn_like", "empty_like", "full_like", "layer_norm", "cumsum", "flip", "roll"])  # fmt: skip
+LAYERS = frozenset(
+    f"torch.nn.{name}"
+    for name in "Identity Dropout BatchNorm1d BatchNorm2d BatchNorm3d LayerNorm GroupNorm InstanceNorm1d InstanceNorm2d "
+    "Softmax LogSoftmax SyncBatchNorm RMSNorm".split()
+)
+
+
+def of_factory(name: str, args: Args) -> Shape | None:
+    """`torch.randn(256, 5)`"""
+    short = name.rpartition(".")[2]
+    if args.spread:
+        return None
+    if short in COUNTED:
+        return (None,)
+    if short == "randint":
+        sizes = next((v for v in args.positional if isinstance(v, Sequence)), args.keywords.get("size"))
+        return of_sizes([sizes]) if isinstance(sizes, Sequence) else None
+    if short not in SIZED or "size" in args.keywords:
+        return None
+    return of_sizes(args.positional[:1] if short == "full" else args.positional)
+
+
+def of_sizes(sizes: list[Value]) -> Shape | None:
+    """Sizes as they are given to a factory or to `view`: numbers, or one sequence of them; -1 is not known."""
+    if len(sizes) == 1 and isinstance(sizes[0], Sequence):
+        items = sizes[0].cells.get("items")
+        if not isinstance(items, tuple):
+            return None
+        sizes = list(items)
+    dims: list[object] = []
+    for size in sizes:
+        if isinstance(size, Const) and isinstance(size.value, int):
+            dims.append(size.value if size.value >= 0 else None)
+        elif isinstance(size, (Const, Number)):
+            dims.append(None)
+        else:
+            return None
+    return tuple(dims)
+
+
+def of_literal(value: Value) -> Shape | None:
+    """`torch.tensor([[1.0], [2.0]])`"""
+    if isinstance(value, (Const, Number)):
+        return ()
+    items = value.cells.get("items") if isinstance(value, Sequence) else None
+    if not isinstance(items, tuple) or not items:
+        return None
+    inner = of_literal(items[0])
+    return None if inner is None else (len(items), *inner)
+
+
+def of_value(value: object) -> Shape | None:
+    if isinstance(value, Tensor):
+        return value.shape
+    return () if isinstance(value, (Const, Number)) else None
+
+
+def broadcast(shapes: list[Shape]) -> Shape:
+    dims: list[object] = []
+    for i in range(max(len(s) for s in shapes)):
+        column = [s[len(s) - 1 - i] for s in shapes if i < len(s)]
+        known = [d for d in column if d not in (None, 1)]
+        dims.append(known[0] if known else None if None in column else 1)
+    return tuple(reversed(dims))
+
+
+def of_op(short: str, elementwise: bool, inputs: list[Value], args: Args | None, shift: int) -> Shape | None:
+    """The shape of one operation's result; `args` do not count `self` if `shift` is 1."""
+    if not inputs or not any(isinstance(v, Tensor) and v.shape is not None for v in inputs):
+        return None
+    shape = of_value(inputs[0])
+    short = short.rstrip("_") or short
+    given = list(args.positional[1 - shift :]) if args is not None else []
+    if args is not None and args.spread:
+        return None
+    if elementwise:
+        if not all(isinstance(v, (Tensor, Number, Const, External)) for v in inputs):
+            return None
+        shapes = [
+            of_value(v)
+            for v in inputs
+            if isinstance(v, (Tensor, Number)) or (isinstance(v, Const) and v.value is not None)
+        ]
+        return None if any(s is None for s in shapes) else broadcast(shapes)  # type: ignore[arg-type]
+    if short in ("matmul", "mm", "mv", "@") and len(inputs) == 2:
+        return _matmul(shape, of_value(inputs[1]))
+    if shape is None:
+        return None
+    if short in SAME:
+        return shape
+    dim = _dim(given[0] if given else args.keywords.get("dim") if args is not None else None, len(shape))
+    if short in REDUCE:
+        return _reduced(shape, given, args)
+    if short == "squeeze":
+        return _squeezed(shape, dim, bool(given) or (args is not None and "dim" in args.keywords))
+    if short == "unsqueeze":
+        place = _dim(given[0] if given else args.keywords.get("dim") if args is not None else None, len(shape) + 1)
+        return None if place is None else (*shape[:place], 1, *shape[place:])
+    if short in ("view", "reshape"):
+        return of_sizes(given) if given and not isinstance(given[0], External) else None
+    if short in ("flatten", "ravel"):
+        start = (
+            given[0].value
+            if given and isinstance(given[0], Const)
+            else args.keywords.get("start_dim")
+            if args
+            else None
+        )
+        if start in (None, 0):
+            return (None,)
+        return (shape[0], None) if start == 1 and len(shape) > 1 else None
+    if short in ("t", "T") and len(shape) == 2:
+        return shape[::-1]
+    return None
+
+
+def _dim(value: object, rank: int) -> int | None:
+    if isinstance(value, Const) and isinstance(value.value, int) and -rank <= value.value < rank:
+        return value.value % rank
+    return None
+
+
+def _matmul(left: Shape | None, right: Shape | None) -> Shape | None:
+    if left is None or right is None or not left or not right:
+        return None
+    if len(right) == 1:
+        return left[:-1]
+    if len(left) == 1:
+        return (*right[:-2], right[-1]) if len(right) == 2 else None
+    return (*left[:-1], right[-1]) if len(right) == 2 else None
+
+
+def _reduced(shape: Shape, given: list[Value], args: Args | None) -> Shape | None:
+    keywords = args.keywords if args is not None else {}
+    if not given and not keywords:
+        return ()
+    value = given[0] if given else keywords.get("dim")
+    keep = keywords.get("keepdim", given[1] if len(given) > 1 else None)
+    dim = _dim(value, len(shape))
+    if dim is None or not (keep is None or isinstance(keep, Const)):
+        return None
+    return (*shape[:dim], *((1,) if keep is not None and keep.value else ()), *shape[dim + 1 :])  # type: ignore[union-attr]
+
+
+def _squeezed(shape: Shape, dim: int | None, asked: bool) -> Shape | None:
+    if not asked:
+        return None if None in shape else tuple(d for d in shape if d != 1)
+    if dim is None or shape[dim] is None:
+        return None
+    return (*shape[:dim], *shape[dim + 1 :]) if shape[dim] == 1 else shape
+
+
+def of_index(shape: Shape | None, index: Value) -> Shape | None:
+    """`x[:, 0]`, `x[..., None]`, `x[3]`"""
+    if shape is None:
+        return None
+    parts = index.cells.get("items") if isinstance(index, Sequence) and index.kind == "tuple" else (index,)
+    if not isinstance(parts, tuple):
+        return None
+    fixed = sum(1 for p in parts if not (isinstance(p, Const) and p.value in (None, Ellipsis)))
+    dims: list[object] = []
+    position = 0
+    for part in parts:
+        if isinstance(part, Const) and part.value is None:
+            dims.append(1)
+            continue
+        if isinstance(part, Const) and part.value is Ellipsis:
+            count = len(shape) - fixed
+            dims += shape[position : position + count]
+            position += count
+            continue
+        if position >= len(shape):
+            return None
+        if isinstance(part, Sequence) and part.kind == "slice":
+            whole = part.cells.get("items")
+            plain = isinstance(whole, tuple) and all(isinstance(p, Const) and p.value is None for p in whole)
+            dims.append(shape[position] if plain else None)
+        elif not (isinstance(part, Number) or (isinstance(part, Const) and isinstance(part.value, int))):
+            return None
+        position += 1
+    return (*dims, *shape[position:])
+
+
+def of_layer(name: str, elementwise: bool, made: object, shape: Shape | None) -> Shape | None:
+    """What a layer of torch makes of its input's shape; `made` are the arguments it was made with."""
+    if shape is None:
+        return None
+    if elementwise or name in LAYERS:
+        return shape
+    if name == "torch.nn.Linear" and shape and isinstance(made, Args):
+        out = made.get(1, "out_features", None)
+        return (*shape[:-1], out.value if isinstance(out, Const) else None)
+    if (
+        name == "torch.nn.Flatten"
+        and len(shape) > 1
+        and isinstance(made, Args)
+        and not made.positional
+        and not made.keywords
+    ):
+        return (shape[0], None)
+    return None
+
+
+def batched(shape: Shape | None) -> Shape | None:
+    """A batch of tensors of this shape."""
+    return None if shape is None else (None, *shape)
+
+
+def rows(shape: Shape | None) -> Shape | None:
+    """A batch of the rows of a tensor."""
+    return None if not shape else (None, *shape[1:])
