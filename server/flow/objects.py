@@ -36,13 +36,7 @@ from ..facts import (
 )
 from ..findings import Place
 from ..torchlib import canonical, module
-from . import calls as _calls
 from . import events, scopes
-from . import interp as _interp
-from . import modules as _modules
-from . import python as _python
-from . import tensors as _tensors
-from . import training as _training
 from .interp import Frame, Interpreter
 
 MODULE = "torch.nn.Module"
@@ -514,5 +508,13 @@ def set_item(run: Interpreter, owner: Value, index: Value, value: Value, target:
     elif isinstance(owner, Object):
         _modules.set_module_item(run, owner, index, value, run.place(target.at))
 
+
+# The parts of the interpreter know each other: these come when this one is complete.
+from . import calls as _calls  # noqa: E402
+from . import interp as _interp  # noqa: E402
+from . import modules as _modules  # noqa: E402
+from . import python as _python  # noqa: E402
+from . import tensors as _tensors  # noqa: E402
+from . import training as _training  # noqa: E402
 
 __all__ = ["NONE", "bound", "find", "get_attribute", "get_item", "is_module", "make_class", "set_attribute", "set_item"]

@@ -39,11 +39,7 @@ from ..facts import (
     element,
 )
 from ..findings import Place
-from . import calls as _calls
 from . import events, shapes
-from . import modules as _modules
-from . import objects as _objects
-from . import tensors as _tensors
 from .interp import Args, Interpreter, target_names
 from .python import iterate
 from .tensors import Inputs, as_tensor, bump, graph_of, possible_leaves
@@ -827,5 +823,11 @@ def batch_of(run: Interpreter, item: Value) -> Value:
 def _is_none(value: Value) -> bool:
     return isinstance(value, Const) and value.value is None
 
+
+# The parts of the interpreter know each other: these come when this one is complete.
+from . import calls as _calls  # noqa: E402
+from . import modules as _modules  # noqa: E402
+from . import objects as _objects  # noqa: E402
+from . import tensors as _tensors  # noqa: E402
 
 __all__ = ["Grad", "Text", "autograd_call", "backward", "iterate", "step", "walk", "why_none"]

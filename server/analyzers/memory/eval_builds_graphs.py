@@ -30,7 +30,7 @@ def evaluated_by(flow: Flow, kept: events.Kept) -> events.Forward | None:
 
 
 def check(flow: Flow) -> Iterable[Finding]:
-    if not flow.whole or not flow.complete:
+    if not flow.whole or not flow.complete or flow.tainted:
         return
     kept_by = set()
     for kept in flow.of(events.Kept):

@@ -21,7 +21,9 @@ def check(flow: Flow) -> Iterable[Finding]:
         trail: tuple[Step, ...] = ()
         if event.freed is not None:
             trail = (Step(event.freed, "backward has gone through this graph already"),)
-        elif not flow.whole or not flow.complete or event.how != "sum" or below(event.container) & wanted(flow) or evaluated_by(flow, event) is not None:
+        elif not flow.whole or not flow.complete or flow.tainted or event.how != "sum" or not event.carried:
+            continue
+        elif below(event.container) & wanted(flow) or evaluated_by(flow, event) is not None:
             continue
         what = "sum" if event.how == "sum" else "list"
         yield Finding(

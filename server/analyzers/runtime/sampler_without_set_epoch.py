@@ -31,7 +31,7 @@ def check(flow: Flow) -> Iterable[Finding]:
             continue
         outer = {loop.place for loop in made[sampler].loops}
         epochs = next((loop for loop in event.loops if loop.place not in outer and not loop.unrolled), None)
-        if epochs is None or epochs.place is None or not _trains(flow, event.place):
+        if epochs is None or epochs.place is None or not _trains(flow, event):
             continue
         yield Finding(
             "", "", RULE.severity, event.place,
@@ -56,14 +56,19 @@ def _shuffles(sampler: Object) -> bool:
     return isinstance(value, Const) and value.value is True
 
 
-def _trains(flow: Flow, place: Place) -> bool:
-    """Whether the loop that iterates there goes backward: an evaluation may have any order."""
-    for event in flow.of(events.Backward):
-        for loop in event.loops:
-            at = loop.place
-            if at is not None and at.path == place.path and at.start <= place.start and place.end <= at.end:
-                return True
+def _trains(flow: Flow, begun: events.Iterated) -> bool:
+    """Whether the loop that begins to iterate there goes backward, this time: an evaluation may have any order."""
+    place = begun.place
+    for event in flow.events[flow.events.index(begun) + 1 :]:
+        if isinstance(event, events.Iterated) and event.place == place:
+            return False
+        if isinstance(event, events.Backward) and any(_at(loop.place, place) for loop in event.loops):
+            return True
     return False
+
+
+def _at(loop: Place | None, place: Place) -> bool:
+    return loop is not None and loop.path == place.path and loop.start <= place.start and place.end <= loop.end
 
 
 def fix(finding: Finding, context: FixContext) -> Fix | None:
