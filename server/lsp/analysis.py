@@ -90,6 +90,10 @@ class Analysis:
         self.revision += 1
         self._wake.set()
 
+    def wake(self) -> None:
+        """There may be something to do, if only when idle."""
+        self._wake.set()
+
     def rescan(self) -> None:
         """The workspace has other files than before."""
         self._unread = None

@@ -136,6 +136,7 @@ class GradlineServer(LanguageServer):
         """The client is ready to be spoken to."""
         self._running = True
         self.analysis_idle.append(self._problems)
+        self.analysis.wake()
 
     def use_folders(self) -> None:
         self.engine.set_roots(list(self.folders()))
