@@ -30,7 +30,12 @@ ALONE = re.compile(
     re.MULTILINE,
 )
 CONTAINER = re.compile(r"\bnn\.[A-Z]\w+\(")
-LISTED = re.compile(r"[=(\[{,:]\s*[\[{]|\b(?:list|dict)\(|\.(?:append|extend|setdefault)\(")
+# A plain container as an attribute, at once or by way of a name.
+PLAIN = re.compile(
+    r"\bself\.\w+[ \t]*(?::[^=\n]+)?=[ \t]*(?:[\[{(]|(?:list|dict|tuple|defaultdict|OrderedDict)\()"
+    r"|\b(\w+)[ \t]*(?::[^=\n]+)?=[ \t]*(?:[\[{]|list\(|dict\()[\s\S]*\bself\.\w+[ \t]*=[ \t]*\1[ \t]*$",
+    re.MULTILINE,
+)
 SQUASHED = re.compile(r"softmax|sigmoid")
 LOSSES = re.compile(r"cross_entropy|CrossEntropy|_with_logits|WithLogits")
 
@@ -40,7 +45,8 @@ def judged_alone(name: str, text: str) -> bool:
     if ALONE.search(text) is not None:
         return True
     if name == "__init__":
-        return CONTAINER.search(text) is not None and LISTED.search(text) is not None
+        initialized = "super(" in text or ".__init__(" in text
+        return CONTAINER.search(text) is not None and (not initialized or PLAIN.search(text) is not None)
     if SQUASHED.search(text) is not None and LOSSES.search(text) is not None:
         return True
     return name == "forward" and CONTAINER.search(text) is not None

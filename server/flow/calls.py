@@ -42,11 +42,6 @@ from ..facts import (
     join_all,
 )
 from ..findings import Place
-from . import library as _library
-from . import modes as _modes
-from . import modules as _modules
-from . import tensors as _tensors
-from . import training as _training
 from .interp import Args, Frame, Interpreter
 from .objects import bound, find, is_module
 from .python import call_builtin, call_container
@@ -521,5 +516,12 @@ def unknown_method(run: Interpreter, owner: Unknown, name: str, args: Args, e: i
         escape(run, value)
     return owner if owner.foreign else UNKNOWN
 
+
+# The parts of the interpreter know each other: these come when this one is complete.
+from . import library as _library  # noqa: E402
+from . import modes as _modes  # noqa: E402
+from . import modules as _modules  # noqa: E402
+from . import tensors as _tensors  # noqa: E402
+from . import training as _training  # noqa: E402
 
 __all__ = ["FALSE", "TRUE", "call", "call_function", "decorate", "escape", "flatten", "instantiate", "join", "unknown_method"]

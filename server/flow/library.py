@@ -50,8 +50,6 @@ from ..facts import (
 )
 from ..findings import Place
 from . import events, shapes
-from . import tensors as _tensors
-from . import training as _training
 from .calls import call, escape
 from .interp import Args, Interpreter
 from .modes import ENTERED, make_context
@@ -778,5 +776,9 @@ OTHERS: dict[str, Callable[[Interpreter, Args, ir.Call | None], Value]] = {
     "time.time": lambda run, args, e: Number(),
     "time.perf_counter": lambda run, args, e: Number(),
 }
+
+# The parts of the interpreter know each other: these come when this one is complete.
+from . import tensors as _tensors  # noqa: E402
+from . import training as _training  # noqa: E402
 
 __all__ = ["DATA", "GradOf", "Mapping", "Text", "call_external", "clear", "clone", "element", "graph_of", "is_module"]

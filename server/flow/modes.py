@@ -21,9 +21,7 @@ from ..facts import (
     Value,
 )
 from ..findings import Place
-from . import calls as _calls
 from . import events
-from . import objects as _objects
 from .interp import Args, Interpreter
 
 # What each grad-mode class of torch does when entered; `set_grad_enabled` acts when it is made (claim M6).
@@ -183,3 +181,7 @@ def _enter_generator(run: Interpreter, value: Sequence) -> tuple[Value, Callable
         run.state.mode = at_end  # type: ignore[assignment]
 
     return yielded, leave  # type: ignore[return-value]
+
+# The parts of the interpreter know each other: these come when this one is complete.
+from . import calls as _calls  # noqa: E402
+from . import objects as _objects  # noqa: E402

@@ -44,10 +44,7 @@ from ..facts import (
     join_all,
 )
 from ..findings import Place
-from . import calls as _calls
 from . import events, shapes
-from . import objects as _objects
-from . import training as _training
 from .interp import Args, Interpreter
 from .objects import MODULE, MODULE_METHODS, WRAPPERS, bound, find, is_module
 from .python import Items, iterate
@@ -536,7 +533,7 @@ def apply_module(run: Interpreter, obj: Object, info: torchlib.Module, args: Arg
             inplace = first
     out_storage = None
     if inplace is not None and inplace.storage is not None and place is not None:
-        bump(run, inplace.storage, place)
+        bump(run, inplace.storage, obj.place or place)
         out_storage = inplace.storage
         run.record(events.InPlace(place, run.stack, inplace, info.name, run.state.mode))
     out_storage = out_storage or Storage()
@@ -583,5 +580,10 @@ def module_rank(run: Interpreter, obj: Object, info: torchlib.Module, found: Inp
         return MANY if MANY in ranks else SCALAR if ranks == {SCALAR} and not found.unknown else ANY_RANK
     return MANY if info.parameters else ANY_RANK
 
+
+# The parts of the interpreter know each other: these come when this one is complete.
+from . import calls as _calls  # noqa: E402
+from . import objects as _objects  # noqa: E402
+from . import training as _training  # noqa: E402
 
 __all__ = ["MODULE", "Node", "ParameterOf", "Super", "call_module", "call_module_method", "leaves_of", "make_module", "parameters_of"]

@@ -37,12 +37,7 @@ from ..facts import (
     join,
     join_all,
 )
-from . import calls as _calls
 from . import events
-from . import modules as _modules
-from . import objects as _objects
-from . import tensors as _tensors
-from . import training as _training
 from .interp import UNROLL_LIMIT, Args, Frame, Interpreter
 
 BOOL = Union((TRUE, FALSE))
@@ -759,5 +754,12 @@ def _mapping_method(run: Interpreter, owner: Mapping, name: str, args: Args, e: 
         return NONE
     return UNKNOWN
 
+
+# The parts of the interpreter know each other: these come when this one is complete.
+from . import calls as _calls  # noqa: E402
+from . import modules as _modules  # noqa: E402
+from . import objects as _objects  # noqa: E402
+from . import tensors as _tensors  # noqa: E402
+from . import training as _training  # noqa: E402
 
 __all__ = ["BUILTINS", "Items", "Method", "call_builtin", "call_container", "compare", "comprehension", "iterate", "unpacked"]

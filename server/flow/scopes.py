@@ -14,8 +14,6 @@ from .. import ir, torchlib
 from ..facts import UNKNOWN, Class, Const, External, Frames, ModuleValue, Scope, Text, Value
 from ..project import Module
 from ..units import Unit
-from . import interp as _interp
-from . import objects as _objects
 
 if TYPE_CHECKING:
     from .interp import Interpreter
@@ -256,3 +254,7 @@ def _starred(run: Interpreter, module: Module, name: str) -> Value | None:
             if torchlib.module(full) or torchlib.op(full) or torchlib.optimizer(full):
                 return External(torchlib.canonical(full))
     return None
+
+# The parts of the interpreter know each other: these come when this one is complete.
+from . import interp as _interp  # noqa: E402
+from . import objects as _objects  # noqa: E402

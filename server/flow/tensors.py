@@ -49,10 +49,7 @@ from ..facts import (
     join,
 )
 from ..findings import Place
-from . import calls as _calls
 from . import events, shapes
-from . import objects as _objects
-from . import training as _training
 from .interp import Args, Interpreter
 
 BINARY = {
@@ -917,3 +914,8 @@ def with_flag(run: Interpreter, tensor: Tensor, args: Args, place: Place | None,
             run.record(events.GradFlag(place, run.stack, f"{how} with requires_grad=True", tensor, True, tensor))
         return replace(tensor, leaf=leaf, node=leaf.node, dtype=FLOAT, storage=leaf.storage)
     return tensor if truth is False else replace(tensor, certain=False)
+
+# The parts of the interpreter know each other: these come when this one is complete.
+from . import calls as _calls  # noqa: E402
+from . import objects as _objects  # noqa: E402
+from . import training as _training  # noqa: E402
