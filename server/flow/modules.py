@@ -236,9 +236,9 @@ def library_attribute(run: Interpreter, obj: Object, name: str, e: ir.Attr) -> V
             training = obj.cells.get("training")
             return Const(training) if isinstance(training, bool) else UNKNOWN
         if isinstance(obj.cells.get("mapping"), Mapping) and name in ("keys", "values", "items", "update", "pop", "get"):
-            return Method(obj.cells["mapping"], name, place)  # type: ignore[arg-type]
+            return Method(obj.cells["mapping"], name)  # type: ignore[arg-type]
         if name in MODULE_METHODS:
-            return Method(obj, name, place)
+            return Method(obj, name)
         if isinstance(obj.cls, Class) and obj.cls.open:
             return UNKNOWN
         return None

@@ -13,6 +13,7 @@ from ...flow.trails import cut_note
 from ...flow.training import walk
 from ...rule import Rule
 from ._mending import mend
+from .untrained_parameters import untrained
 
 if TYPE_CHECKING:
     from ...flow import Flow
@@ -27,13 +28,15 @@ def check(flow: Flow) -> Iterable[Finding]:
     if not held:
         return
     walked = {id(node): event for event in flow.of(events.Backward) for node in event.nodes}
+    # A cut behind which parameters get no gradient at all is untrained-parameters' to tell.
+    told = {id(cut) for _, cut, _, _ in untrained(flow)}
     for term in flow.of(events.DeadTerm):
         event = walked.get(id(term.node))
         if event is None:
             continue
         inside = {id(node) for node in event.nodes}
         for cut in term.cuts:
-            if cut.kind not in _KINDS or any(id(source) in inside for source in cut.sources):
+            if id(cut) in told or cut.kind not in _KINDS or any(id(source) in inside for source in cut.sources):
                 continue  # `x - x.detach()` and the like: the same value is in the loss with its graph
             if not any(id(leaf) in held for source in cut.sources for leaf in leaves_below(source)):
                 continue

@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ...edits import Applicability, Edit, Fix, FixContext, Tree
-from ...facts import SCALAR, Tensor
 from ...findings import Finding, Severity
-from ...flow import events
 from ...flow.trails import cut_steps
 from ...rule import Rule
+from ._hidden import hidden
 from ._mending import Mended, mend
 
 if TYPE_CHECKING:
@@ -18,40 +17,13 @@ if TYPE_CHECKING:
 
 
 def check(flow: Flow) -> Iterable[Finding]:
-    for event in flow.of(events.GradFlag):
-        value = event.before
-        if event.value is not True or value is None or value.opaque or not value.certain or value.leaf is not None:
-            continue
-        wraps = event.how.startswith("Variable")
-        if value.node is not None and not wraps:
-            continue
-        if not value.cuts and value.node is None:
-            continue  # plain data may be made a leaf
-        if not _is_loss(flow, event):
-            continue
+    for event, _ in hidden(flow):
+        assert event.before is not None
         yield Finding(
             "", "", RULE.severity, event.place,
             "this makes a new leaf of a value that has lost its graph: the error is gone, and no parameter gets a gradient",
-            cut_steps(value.cuts, event.place),
+            cut_steps(event.before.cuts, event.place),
         )  # fmt: skip
-
-
-def _is_loss(flow: Flow, event: events.GradFlag) -> bool:
-    """Whether what the flag made is back-propagated as the loss, and not as an input (images and latents are leaves rightly)."""
-    for backward in flow.of(events.Backward):
-        value = backward.value
-        if (
-            backward.grad
-            or not isinstance(value, Tensor)
-            or not any(leaf.place == event.place for leaf in backward.reached)
-        ):
-            continue
-        if any(leaf.kind != "tensor" for leaf in backward.reached):
-            continue
-        made = event.before
-        if (value.leaf is not None and value.leaf.place == event.place) or (made is not None and made.rank == SCALAR):
-            return True
-    return False
 
 
 def fix(finding: Finding, context: FixContext) -> Fix | None:

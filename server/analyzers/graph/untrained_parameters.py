@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ...edits import Applicability, Fix, FixContext
@@ -12,6 +12,7 @@ from ...flow import events
 from ...flow.trails import cut_note, mode_note
 from ...flow.training import walk
 from ...rule import Rule
+from ._hidden import hidden
 from ._mending import mend
 
 if TYPE_CHECKING:
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
 
 
 def check(flow: Flow) -> Iterable[Finding]:
+    for event, cut, leaves, made in untrained(flow):
+        yield _finding(event, cut, leaves, made)
+
+
+def untrained(flow: Flow) -> Iterator[tuple[events.Backward, Cut, list[Leaf], Place]]:
+    """The backwards whose line is cut, the cut to blame, the leaves behind it that nothing else reaches, and where the
+    optimizer that holds them was made."""
     if not flow.whole or not flow.complete:
         return
     backwards = [event for event in flow.of(events.Backward) if not event.grad]
@@ -32,16 +40,17 @@ def check(flow: Flow) -> Iterable[Finding]:
     held = _held(flow, reached)
     if not held:
         return
+    explained = {id(backward) for _, stopped in hidden(flow) for backward in stopped}
     for event in backwards:
-        if not event.reached:
-            continue  # nothing at all is reached: other rules say it
+        if not event.reached or id(event) in explained:
+            continue  # nothing at all is reached, or a leaf that hides this: other rules say it
         told: set[int] = set()
         for cut, leaves in sorted(_lost(event, reached), key=_blame):
             wanted = [leaf for leaf in leaves if id(leaf) in held and id(leaf) not in told]
             if not wanted:
                 continue
             told |= {id(leaf) for leaf in wanted}
-            yield _finding(event, cut, wanted, held[id(wanted[0])])
+            yield event, cut, wanted, held[id(wanted[0])]
 
 
 def _finding(event: events.Backward, cut: Cut, leaves: list[Leaf], made: Place) -> Finding:
