@@ -2,7 +2,7 @@
 
 Three kinds of thing live here.
 
-*Values* are immutable and say what an expression evaluates to: a constant, a number, a tensor, a function, a name
+*Values* are never written to once made (they are not `frozen`: that makes them three times as dear) and say what an expression evaluates to: a constant, a number, a tensor, a function, a name
 of another library, or `Unknown`. *Objects* (instances, lists, dicts, leaves) have an identity and cells that change
 over time; the cells are plain dicts which only `state.State` writes, so that a branch can be undone and joined.
 *Nodes* are the abstract autograd graph: what torch would build with `grad_fn`, one node for each operation whose
@@ -39,7 +39,7 @@ UNION_LIMIT = 4
 WALK_LIMIT = 20_000
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Frames:
     """Where the interpretation stood: the call sites that led here, innermost first, as a linked list."""
 
@@ -49,7 +49,7 @@ class Frames:
     up: Frames | None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Mode:
     """Grad mode at a moment, and who set it."""
 
@@ -85,7 +85,7 @@ class Value:
     __slots__ = ()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Unknown(Value):
     """Nothing is known. `foreign`: it comes from a library that is not torch, so its `.item()` is not torch's."""
 
@@ -97,7 +97,7 @@ UNKNOWN = Unknown()
 FOREIGN = Unknown(foreign=True)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Const(Value):
     """A Python constant whose value is known (`None`, a bool, a str, a number)."""
 
@@ -109,7 +109,7 @@ NONE = Const(None)
 TRUE, FALSE = Const(True), Const(False)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Number(Value):
     """A Python number of unknown value; `cut` when it was taken out of a tensor that had a graph."""
 
@@ -119,19 +119,19 @@ class Number(Value):
     measure: str = ""  # AGREEMENT or LOSS: a number that should rise, or fall, as training goes on
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Text(Value):
     """A str of unknown value."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Array(Value):
     """A NumPy array; `cut` when it was taken out of a tensor that had a graph."""
 
     cut: Cut | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Cut:
     """A place where the line ends: the result of an operation that has no graph although an input had one."""
 
@@ -170,7 +170,7 @@ class Node:
         return f"Node({self.op!r}, {self.leaf.label!r})" if self.leaf is not None else f"Node({self.op!r})"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Tensor(Value):
     """A tensor (or, if `opaque`, a structure of tensors that came out of a data loader and carries no graph).
 
@@ -217,7 +217,7 @@ DATA = Tensor(opaque=True)
 WRITES_LIMIT = 64
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Writes:
     """The places of the writes to a storage in order; not `exact`: there may have been others."""
 
@@ -265,30 +265,29 @@ class Leaf:
         return f"Leaf({self.label!r}, {self.kind!r})"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class External(Value):
     """A name in a library: `torch.nn.Linear`, `numpy.sum`. Nothing of that library is read."""
 
     name: str
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Builtin(Value):
     """One of Python's builtins."""
 
     name: str
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Method(Value):
     """A method of a value that is not a project function: `loss.backward`, `optimizer.step`, `items.append`."""
 
     owner: Value
     name: str
-    place: Place | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Function(Value):
     """A project function: its code, where its names come from, and what `self` is if it is bound."""
 
@@ -379,7 +378,7 @@ class Mapping(Value):
     complete: bool = True  # no key but the known ones was ever there when it was made
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Parameters(Value):
     """`module.parameters()` or `named_parameters()`: an iterator over leaves; `exact` if nothing was filtered."""
 
@@ -392,7 +391,7 @@ class Parameters(Value):
     trainable_only: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class ParameterOf(Value):
     """The loop variable of `for p in module.parameters()`: each leaf in turn; `all_of`: it stands for every one."""
 
@@ -400,7 +399,7 @@ class ParameterOf(Value):
     all_of: bool = True
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class StateOf:
     """What a `state_dict()` is of: its tensors are the module's own, not copies. Each call makes another one."""
 
@@ -408,7 +407,7 @@ class StateOf:
     place: Place
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class GradOf(Value):
     """`.grad` of a leaf (or of a tensor that is none)."""
 
@@ -416,7 +415,7 @@ class GradOf(Value):
     of: Value
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Context(Value):
     """A grad-mode object: `torch.no_grad()`, `torch.set_grad_enabled(flag)`, used by `with` or as a decorator."""
 
@@ -426,7 +425,7 @@ class Context(Value):
     place: Place | None = None  # where an `autocast` that keeps copies of weights was made
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Range(Value):
     """Something to loop over whose elements are `each`: `enumerate`, `range`, `zip`, a data loader, a generator."""
 
@@ -437,14 +436,14 @@ class Range(Value):
     counted: bool = False  # it is a `range(...)`
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Union(Value):
     """One of a few values."""
 
     options: tuple[Value, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Wrapped(Value):
     """A function in a class body under `@property`, `@staticmethod` or `@classmethod` (`kind`)."""
 
@@ -452,7 +451,7 @@ class Wrapped(Value):
     function: Value
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Partial(Value):
     """`functools.partial(function, *positional, **keywords)`."""
 
@@ -461,7 +460,7 @@ class Partial(Value):
     keywords: tuple[tuple[str, Value], ...]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Super(Value):
     """`super()`: attributes are looked up behind `after` in the class of `instance`."""
 
@@ -469,7 +468,7 @@ class Super(Value):
     after: Class
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class ModuleValue(Value):
     """An imported project module."""
 

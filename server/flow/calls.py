@@ -63,8 +63,8 @@ def call(run: Interpreter, func: Value, args: Args, e: ir.Call | None) -> Value:
     if isinstance(func, Object):
         return call_object(run, func, args, e)
     if isinstance(func, Partial):
-        merged = Args([*func.positional, *args.positional], {**dict(func.keywords), **args.keywords}, args.spread)
-        merged.places = [*(args.places[:1] * len(func.positional)), *args.places]
+        merged = Args([*func.positional, *args.positional], {**dict(func.keywords), **args.keywords}, args.spread,
+                      [*(args.places[:1] * len(func.positional)), *args.places])  # fmt: skip
         return call(run, func.function, merged, e)
     if isinstance(func, Context):
         target = args.positional[0] if args.positional else UNKNOWN

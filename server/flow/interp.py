@@ -107,15 +107,34 @@ class Frame:
         return any(not loop.unrolled for loop in self.loops)
 
 
-@dataclass(eq=False)
 class Args:
     """Evaluated arguments; `spread` says that there may be more than the known ones (`*args`, `**kwargs`)."""
 
-    positional: list[Value]
-    keywords: dict[str, Value]
-    spread: bool = False
-    places: list[Place] = field(default_factory=list)
-    keyword_places: dict[str, Place] = field(default_factory=dict)
+    __slots__ = ("_ats", "_base", "_keyword_ats", "_path", "_places", "keywords", "positional", "spread")
+
+    def __init__(
+        self, positional: list[Value], keywords: dict[str, Value], spread: bool = False, places: list[Place] | None = None
+    ) -> None:
+        self.positional, self.keywords, self.spread = positional, keywords, spread
+        self._places = places
+        self._ats: list[int] = []
+        self._keyword_ats: dict[str, int] = {}
+        self._path, self._base = "", 0
+
+    def written(self, path: str, base: int, ats: list[int], keyword_ats: dict[str, int]) -> None:
+        """Where the arguments stand: `Place`s are made of it when they are asked for, which is rare."""
+        self._path, self._base, self._ats, self._keyword_ats = path, base, ats, keyword_ats
+
+    @property
+    def places(self) -> list[Place]:
+        """The places of the positional arguments, as far as they are known."""
+        if self._places is None:
+            self._places = [self._place(at) for at in self._ats]
+        return self._places
+
+    def _place(self, at: int) -> Place:
+        start, end = ir.unpack(at)
+        return Place(self._path, self._base + start, self._base + end)
 
     def get(self, index: int | None, name: str, default: Value | None = None) -> Value | None:
         """The argument at a position or under a name; UNKNOWN if it may be in what was spread."""
@@ -127,7 +146,9 @@ class Args:
 
     def place(self, index: int, name: str) -> Place | None:
         """Where the argument at a position or under a name is written."""
-        return self.keyword_places.get(name) or (self.places[index] if index < len(self.places) else None)
+        if name in self._keyword_ats:
+            return self._place(self._keyword_ats[name])
+        return self.places[index] if index < len(self.places) else None
 
     def all(self) -> list[Value]:
         return [*self.positional, *self.keywords.values()]
@@ -894,31 +915,34 @@ class Interpreter:
 
     def arguments(self, e: ir.Call) -> Args:
         args = Args([], {})
+        positional, ats = args.positional, []
         for a in e.args:
-            if isinstance(a, ir.Star):
+            if type(a) is ir.Star:
                 value = self.eval(a.value)
                 items = value.cells.get("items") if isinstance(value, Sequence) else None
                 if isinstance(items, tuple) and not args.spread:
-                    args.positional.extend(items)
-                    args.places.extend(self.place(a.at) for _ in items)
-                else:
-                    args.spread = True
-                    args.positional.append(element(value) if isinstance(value, Sequence) else value)
-                    args.places.append(self.place(a.at))
+                    positional.extend(items)
+                    ats.extend(a.at for _ in items)
+                    continue
+                args.spread = True
+                positional.append(element(value) if isinstance(value, Sequence) else value)  # type: ignore[arg-type]
             else:
-                args.positional.append(self.eval(a))
-                args.places.append(self.place(a.at))
+                positional.append(self.eval(a))
+            ats.append(a.at)
+        keyword_ats: dict[str, int] = {}
         for name, a in e.keywords:
             value = self.eval(a)
             if name is not None:
                 args.keywords[name] = value
-                args.keyword_places[name] = self.place(a.at)
+                keyword_ats[name] = a.at
             elif isinstance(value, Mapping) and value.complete and "rest" not in value.cells:
                 for key, item in value.cells.items():
                     if isinstance(key, tuple) and isinstance(key[1], str):
                         args.keywords.setdefault(key[1], item)  # type: ignore[arg-type]
             else:
                 args.spread = True
+        frame = self.frames[-1]
+        args.written(frame.module.path, frame.base, ats, keyword_ats)
         return args
 
     def ev_bin(self, e: ir.Bin) -> Value:

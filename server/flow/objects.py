@@ -152,7 +152,7 @@ def get_attribute(run: Interpreter, value: Value, name: str, e: ir.Attr) -> Valu
     if isinstance(value, Const) and value.value is None:
         run.record(events.NoneUsed(run.place(e.at), run.stack, name, value.made, "value"))
         return UNKNOWN
-    return Method(value, name, run.place(e.at))
+    return Method(value, name)
 
 
 def read_object(run: Interpreter, obj: Object, name: str, e: ir.Attr) -> Value:
@@ -207,7 +207,7 @@ def read_class(run: Interpreter, cls: Class, name: str, e: ir.Attr) -> Value:
             return Text()
         base = next((b for b in cls.mro if isinstance(b, External) and b.name.startswith("torch.")), None)
         if name == "apply" and base is not None and base.name == "torch.autograd.Function":
-            return Method(cls, name, run.place(e.at))
+            return Method(cls, name)
         if base is not None:
             return External(f"{base.name}.{name}")
         return UNKNOWN
@@ -236,7 +236,7 @@ def read_super(run: Interpreter, value: Super, name: str, e: ir.Attr) -> Value:
     member = find(cls, name, run, after=value.after)
     if member is not None:
         return bind_member(run, instance, member[0], e)
-    return Method(value, name, run.place(e.at))
+    return Method(value, name)
 
 
 def read_tensor(run: Interpreter, value: Tensor, name: str, e: ir.Attr) -> Value:
@@ -256,7 +256,7 @@ def read_parameter_of(run: Interpreter, value: ParameterOf, name: str, e: ir.Att
     tensor = _tensors.as_tensor(value)
     if name in ("shape", "dtype", "device", "is_leaf"):
         return _tensors.tensor_attribute(run, tensor, name, e)
-    return Method(value, name, run.place(e.at))
+    return Method(value, name)
 
 
 def read_grad(run: Interpreter, value: GradOf, name: str, e: ir.Attr) -> Value:
@@ -264,11 +264,11 @@ def read_grad(run: Interpreter, value: GradOf, name: str, e: ir.Attr) -> Value:
 
 
 def read_range(run: Interpreter, value: Range, name: str, e: ir.Attr) -> Value:
-    return Method(value, name, run.place(e.at))
+    return Method(value, name)
 
 
 def read_function(run: Interpreter, value: Function, name: str, e: ir.Attr) -> Value:
-    return Text() if name in ("__name__", "__doc__", "__qualname__") else Method(value, name, run.place(e.at))
+    return Text() if name in ("__name__", "__doc__", "__qualname__") else Method(value, name)
 
 
 def read_sequence(run: Interpreter, value: Sequence, name: str, e: ir.Attr) -> Value:
@@ -277,7 +277,7 @@ def read_sequence(run: Interpreter, value: Sequence, name: str, e: ir.Attr) -> V
     index = {"values": 0, "indices": 1}.get(name)
     if index is not None and value.kind == "tuple" and isinstance(items, tuple) and len(items) == 2:
         return items[index]
-    return Method(value, name, run.place(e.at))
+    return Method(value, name)
 
 
 def read_wrapped(run: Interpreter, value: Wrapped, name: str, e: ir.Attr) -> Value:

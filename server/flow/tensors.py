@@ -754,12 +754,12 @@ def tensor_attribute(run: Interpreter, value: Tensor, name: str, e: ir.Attr) -> 
     if name in ("shape",):
         return Range(Number())
     if name in SAME:
-        return Method(value, name, place)
+        return Method(value, name)
     op = torchlib.method(name)
     if op is None:
         return value if value.opaque else Unknown()
     if not op.attribute:
-        return Method(value, name, place)
+        return Method(value, name)
     if value.opaque:
         return replace(value, shape=None) if op.grad in ("flows", "partial") else UNKNOWN
     return operate(run, f"torch.Tensor.{name}", [value], e)

@@ -409,7 +409,7 @@ def grad_attribute(run: Interpreter, value: GradOf, name: str, e: ir.Attr) -> Va
     run.record(events.NoneUsed(place, run.stack, name, None, why_none(run, value)))
     if name == "data":
         return value
-    return Method(value, name, place)
+    return Method(value, name)
 
 
 def why_none(run: Interpreter, value: GradOf) -> str:
@@ -685,7 +685,7 @@ def object_attribute(run: Interpreter, obj: Object, name: str, place: Place) -> 
     if cls.startswith("torch.utils.data.") and name in ("sampler", "batch_sampler"):
         value = obj.cells.get(name)
         return value if isinstance(value, Value) else UNKNOWN
-    return Method(obj, name, place)
+    return Method(obj, name)
 
 
 def call_object_method(run: Interpreter, obj: Object, name: str, args: Args, e: ir.Call | None) -> Value:
