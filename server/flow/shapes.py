@@ -20,8 +20,21 @@ SAME = frozenset(["clone", "contiguous", "softmax", "log_softmax", "dropout", "d
                   "rand_like", "randn_like", "empty_like", "full_like", "layer_norm", "cumsum", "flip", "roll"])  # fmt: skip
 LAYERS = frozenset(
     f"torch.nn.{name}"
-    for name in "Identity Dropout BatchNorm1d BatchNorm2d BatchNorm3d LayerNorm GroupNorm InstanceNorm1d InstanceNorm2d "
-    "Softmax LogSoftmax SyncBatchNorm RMSNorm".split()
+    for name in [
+        "Identity",
+        "Dropout",
+        "BatchNorm1d",
+        "BatchNorm2d",
+        "BatchNorm3d",
+        "LayerNorm",
+        "GroupNorm",
+        "InstanceNorm1d",
+        "InstanceNorm2d",
+        "Softmax",
+        "LogSoftmax",
+        "SyncBatchNorm",
+        "RMSNorm",
+    ]
 )
 
 
