@@ -470,6 +470,8 @@ def call_method(run: Interpreter, method: Method, args: Args, e: ir.Call | None)
         return call(run, owner, args, e)
     if isinstance(owner, Unknown):
         return unknown_method(run, owner, name, args, e)
+    if isinstance(owner, Context):
+        return _modes.call_context(run, owner, name, e)
     for value in args.all():
         escape(run, value)
     return UNKNOWN

@@ -8,6 +8,7 @@ from .. import ir
 from ..facts import (
     INFERENCE,
     MAYBE,
+    NONE,
     OFF,
     ON,
     UNKNOWN,
@@ -78,6 +79,29 @@ def block_mode(context: Context, before: Mode) -> Mode:
         # `set_grad_enabled`: it is in force since it was made; entering does nothing more.
         return before
     return Mode(mode.kind, mode.place, mode.how, False, mode.stack)
+
+
+def call_context(run: Interpreter, context: Context, name: str, e: ir.Call | None) -> Value:
+    """`context.__enter__()` and `context.__exit__(...)`: what a block does, without its end (facts)."""
+    entered = ("entered", context)
+    if context.mode is None or e is None or context.before is not None and name == "__enter__":
+        return UNKNOWN
+    if name == "__exit__":
+        before = context.before or run.state.shared.get(entered)
+        run.state.mode = before if isinstance(before, Mode) else Mode(MAYBE, run.place(e.at), "__exit__")
+        return NONE
+    function = e.func
+    temporary = isinstance(function, ir.Attr) and isinstance(function.value, ir.Call)
+    mode = context.mode
+    if mode.kind == INFERENCE and temporary:
+        return NONE  # its guard is thrown away with the object, which undoes it at once
+    run.state.set(run.state.shared, entered, run.state.mode)  # type: ignore[arg-type]
+    local = run.frame.function is not None and isinstance(function, ir.Attr) and isinstance(function.value, ir.Name)
+    if mode.kind == INFERENCE and local:
+        run.state.mode = Mode(MAYBE, mode.place, mode.how)  # until the object goes, at the end of the function
+        return NONE
+    switch(run, Mode(mode.kind, run.place(e.at), f"{mode.how}.__enter__()", True, run.stack))
+    return NONE
 
 
 def enter(run: Interpreter, value: Value, e: ir.Expr) -> tuple[Value, Callable[[], None]]:

@@ -280,6 +280,10 @@ def read_sequence(run: Interpreter, value: Sequence, name: str, e: ir.Attr) -> V
     return Method(value, name)
 
 
+def read_context(run: Interpreter, value: Context, name: str, e: ir.Attr) -> Value:
+    return Method(value, name) if name in ("__enter__", "__exit__") else UNKNOWN
+
+
 def read_wrapped(run: Interpreter, value: Wrapped, name: str, e: ir.Attr) -> Value:
     return External(f"builtins.property.{name}") if name in ("setter", "deleter", "getter") else UNKNOWN
 
@@ -298,6 +302,7 @@ READERS = {
     Function: read_function,
     Wrapped: read_wrapped,
     Sequence: read_sequence,
+    Context: read_context,
 }
 
 

@@ -37,6 +37,9 @@ def end_switch(call: Place, victims: Sequence[Place], context: FixContext) -> Fi
     statement = tree.statement(node)
     if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
         return None
+    function = tree.enclosing(statement, cst.FunctionDef)
+    if function is not None and function.name.value == "__enter__":
+        return None  # it was meant for the block of whoever enters: what is missing is the way out
     inside = [(place.start, place.end) for place in victims if place.path == tree.path]
     plans = [_with(tree, node, statement, inside), _finally(tree, statement, inside)]
     if tree.enclosing(statement, cst.FunctionDef, cst.ClassDef) is None:
