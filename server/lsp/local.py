@@ -147,7 +147,15 @@ class Local:
         return ()
 
     def hints(self, path: str) -> Sequence[Hint]:
-        return ()
+        found = []
+        source = self.source(path)
+        for finding in self._found.get(path, ()) if source is not None else ():
+            if finding.severity.fails and finding.trail:
+                line, _ = source.position(finding.place.end)
+                end = source.offset(line, len(source.line_text(line)))
+                origin = finding.trail[-1]
+                found.append(Hint(end, "⊘", origin.note, origin.place))
+        return found
 
     def problems(self) -> Sequence[str]:
         return list(self._refused)

@@ -45,6 +45,14 @@ def test_from_the_victim_to_the_origin_and_its_fix(project: Path) -> None:
         (victim,) = client.diagnostics(train, None)
         assert victim["code"] == "GL202"
         assert victim["codeDescription"]["href"].startswith("https://")
+        client.open(train, (project / "train.py").read_text())
+        everything = {"start": {"line": 0, "character": 0}, "end": {"line": 99, "character": 0}}
+        client.diagnostics(train)
+        hints = {"textDocument": {"uri": train}, "range": everything}
+        (hint,) = client.request("textDocument/inlayHint", hints)
+        assert hint["label"][0]["value"] == f"⊘ data_loader.py:{line + 1}"
+        assert hint["position"]["line"] == victim["range"]["start"]["line"]
+        client.notify("textDocument/didClose", {"textDocument": {"uri": train}})
         last = victim["relatedInformation"][-1]["location"]
         assert (last["uri"], last["range"]["start"]["line"]) == (loader, line)
 
@@ -60,7 +68,7 @@ def test_from_the_victim_to_the_origin_and_its_fix(project: Path) -> None:
         for start, end, new in sorted(changes, reverse=True):  # from the end, so that each fits the text before it
             client.change(loader, (start, end, new))
         assert client.diagnostics(loader) == []
-        # the victim is not open, and has never been; it is well again all the same
+        # the victim is not open; it is well again all the same
         assert client.diagnostics(train, None) == []
         assert not client.errors
 

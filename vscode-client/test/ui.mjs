@@ -18,7 +18,7 @@ export async function look({ tools, home, project, vsix, machine, shots, start }
     await code.open(project, [["openFile", code.remote(train)]]);
     await window.ready();
     await page.waitForSelector(".view-line", { timeout: 120_000 });
-    const squiggle = await window.squiggle();
+    await window.squiggle();
     await window.command("Problems: Focus on Problems View");
     await page.locator(".markers-panel .monaco-list-row").first().waitFor();
     await page.waitForTimeout(2000);
@@ -26,7 +26,10 @@ export async function look({ tools, home, project, vsix, machine, shots, start }
     check("the Problems panel has the victim and its trail", rows.some((row) => row.includes("GL202")), rows.join(" | "));
     await shot("problems");
 
-    const box = await squiggle.boundingBox();
+    // the panel takes room: bring the squiggle back into view
+    await page.locator(".markers-panel .monaco-list-row").filter({ hasText: "GL202" }).first().click();
+    await page.waitForTimeout(1000);
+    const box = await (await window.squiggle()).boundingBox();
     await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
     const hover = page.locator(".monaco-hover:visible").filter({ hasText: "gradline" }).first();
     await hover.waitFor({ timeout: 10_000 });
@@ -35,14 +38,15 @@ export async function look({ tools, home, project, vsix, machine, shots, start }
     await shot("hover");
     await page.keyboard.press("Escape");
 
-    for (const theme of ["Light Modern", "Dark High Contrast", "Dark Modern"]) {
-      const settings = path.join(home, "data/User/settings.json");
-      const now = JSON.parse(fs.readFileSync(settings, "utf8"));
-      fs.writeFileSync(settings, JSON.stringify({ ...now, "workbench.colorTheme": theme }, null, 2));
-      await page.waitForTimeout(2500);
-      if (theme === "Light Modern") await window.file("number.py");
+    await window.file("number.py");
+    for (const theme of ["Light Modern", "Dark High Contrast", "Light High Contrast", "Dark Modern"]) {
+      await window.command("Preferences: Color Theme");
+      await page.keyboard.type(theme);
+      await page.waitForTimeout(400);
+      await page.keyboard.press("Enter");
       await page.waitForTimeout(1500);
-      console.log(`      ${theme}: item ${JSON.stringify(await window.style("item").catch(() => "no token"))}`);
+      const style = await window.style("item", 1);
+      check(`the cut glares in ${theme}`, Number(style.weight) >= 700, style.color);
       await shot(`theme-${theme.replaceAll(" ", "-").toLowerCase()}`);
     }
 

@@ -136,10 +136,10 @@ export class Window {
     await found.waitFor({ timeout: PATIENCE });
     return found;
   }
-  /** The computed style of the first span whose text is `text`. */
-  async style(text) {
+  /** The computed style of the span number `index`, from 0, whose text is `text`. */
+  async style(text, index = 0) {
     const pattern = new RegExp(`^\\s*${text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}\\s*$`);
-    const span = this.page.locator(".view-line span span").filter({ hasText: pattern }).first();
+    const span = this.page.locator(".view-line span span").filter({ hasText: pattern }).nth(index);
     return span.evaluate((element) => {
       const style = getComputedStyle(element);
       return { color: style.color, weight: style.fontWeight };
