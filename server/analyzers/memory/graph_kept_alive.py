@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ...edits import Applicability, Edit, Fix, FixContext
+from ...edits import Applicability, Edit, Fix, FixContext, Tree
+from ...facts import SCALAR
 from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...rule import Rule
@@ -22,14 +23,14 @@ def check(flow: Flow) -> Iterable[Finding]:
         if event.freed is not None:
             trail = (Step(event.freed, "backward has gone through this graph already"),)
         elif not flow.whole or not flow.complete or flow.tainted or event.how != "sum" or not event.carried:
-            continue
-        elif below(event.container) & wanted(flow) or evaluated_by(flow, event) is not None:
+            continue  # it may be wanted somewhere, or it ends with the turn of the loop
+        if event.freed is None and (below(event.container) & wanted(flow) or evaluated_by(flow, event) is not None):
             continue
         what = "sum" if event.how == "sum" else "list"
         yield Finding(
             "", "", RULE.severity, event.place,
             f"this {what} keeps the graph of every turn alive, and nothing goes backward through it: add `.item()` or `.detach()`",
-            trail,
+            trail, data=(("number", event.how == "sum" and event.value.rank == SCALAR),),
         )  # fmt: skip
 
 
@@ -38,17 +39,51 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
 
     Needs: the place is the expression that is added or stored (`loss` in `total += loss`, `losses.append(loss)`).
     """
-    tree = context.tree(finding.place)
+    tree = context.scope_tree(finding.place)
     value: Any = tree and tree.exactly(finding.place, tree.cst.BaseExpression)
     if tree is None or value is None:
         return None
     loose = (tree.cst.BinaryOperation, tree.cst.UnaryOperation, tree.cst.IfExp)
     code = f"({tree.code(value)})" if isinstance(value, loose) and not value.lpar else tree.code(value)
-    edit = tree.replace(value, f"{code}.detach()")
+    taken = ".item()" if finding.get("number") and _as_number(tree, value, context) else ".detach()"
+    edit = tree.replace(value, f"{code}{taken}")
     if value.lpar:
         end = tree.outer_span(value)[1]
-        edit = Edit(tree.path, end, end, ".detach()")
+        edit = Edit(tree.path, end, end, taken)
     return Fix("Keep it without its graph", Applicability.SAFE, (edit,))
+
+
+PLAIN = {"print", "float", "round", "str", "format"}
+TENSOR = (".item(", ".detach(", ".cpu(", ".numpy(", ".tolist(", ".backward(")
+
+
+def _as_number(tree: Tree, value: Any, context: FixContext) -> bool:
+    """Whether the sum may as well be a Python number: it began as one and nobody wants a tensor of it."""
+    cst = tree.cst
+    total = tree.parent(value)
+    if not isinstance(total, cst.AugAssign) or not isinstance(total.target, cst.Name):
+        return False
+    name, numeric = total.target.value, False
+    for node in tree.nodes(cst.Name):
+        if node.value != name:
+            continue
+        above: Any = tree.parent(node)
+        if isinstance(above, cst.AssignTarget):
+            made = tree.parent(above)
+            if not isinstance(made, cst.Assign) or not isinstance(made.value, (cst.Float, cst.Integer)):
+                return False
+            numeric = True
+        elif isinstance(above, cst.Attribute) and above.value is node:
+            return False
+        elif isinstance(above, cst.Arg):
+            call: Any = tree.parent(above)
+            if not isinstance(call, cst.Call) or tree.code(call.func) not in PLAIN:
+                return False
+        elif isinstance(above, (cst.Return, cst.Tuple, cst.Assign, cst.Element)):
+            rest = context.file(tree.path).text.replace(tree.code(total), "")
+            if any(word in rest for word in TENSOR[:-1]):
+                return False
+    return numeric
 
 
 RULE = Rule(code="GL901", severity=Severity.WARNING, check=check)
