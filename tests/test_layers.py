@@ -25,7 +25,7 @@ PROJECT = SERVER.parent
 
 # Above the line: pure. Below it: files, settings, terminals, editors, processes.
 ABOVE = {
-    "analyzers", "check", "edits", "facts", "findings", "flow", "ir", "memo", "names", "notebooks", "project", "reading",
+    "analyzers", "check", "edits", "facts", "findings", "flow", "insight", "ir", "memo", "names", "notebooks", "project", "reading",
     "rule", "state", "summary", "suppress", "text", "torchlib", "units", "words",
 }  # fmt: skip
 BELOW = {"__main__", "cache", "cli", "config", "disk", "environment", "lsp", "probe", "report", "workspace"}

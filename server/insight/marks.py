@@ -1,0 +1,452 @@
+"""What the editor draws into a text: coloured words, regions of grad mode, hints behind values, lenses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from .. import ir
+from ..facts import (
+    INFERENCE,
+    MAYBE,
+    OFF,
+    ON,
+    SCALAR,
+    Array,
+    Class,
+    Const,
+    Cut,
+    External,
+    Function,
+    GradOf,
+    Leaf,
+    Mapping,
+    Mode,
+    Node,
+    Number,
+    Object,
+    ParameterOf,
+    Parameters,
+    Tensor,
+    Text,
+    Union,
+    Unknown,
+    Value,
+)
+from ..facts import Sequence as SequenceValue
+from ..findings import Finding, Place
+from ..flow import Flow, events
+from ..flow.modules import leaves_of, library_class
+from ..flow.objects import is_module
+from ..units import Unit
+from ..words import Found, meanings
+from .observe import CUT, Seen
+
+if TYPE_CHECKING:
+    from . import Insight
+
+
+class Token(NamedTuple):
+    """A word to colour. `kind` is "cut", "switch" or "flow"; `marks` are of "cut", "off" and "harmless"."""
+
+    start: int
+    end: int
+    kind: str
+    marks: tuple[str, ...] = ()
+
+
+class Region(NamedTuple):
+    """A span that runs with one grad mode ("on", "off", "inference", "unknown"), and who set it."""
+
+    start: int
+    end: int
+    mode: str
+    origin: Place | None = None
+    note: str = ""
+
+
+class Hint(NamedTuple):
+    """Something to write behind a place. `origin` is where it leads; `is_cut`: it says that the line is cut here."""
+
+    offset: int
+    label: str
+    tooltip: str = ""
+    origin: Place | None = None
+    is_cut: bool = True
+
+
+class Lens(NamedTuple):
+    """A line to write above a place; `places` are what it is about."""
+
+    start: int
+    end: int
+    title: str
+    places: tuple[Place, ...] = ()
+
+
+LineOf = Callable[[int], int]
+
+COLOURED = frozenset({"cut", "switch", "flow"})
+CUT_LABEL, MODE_LABEL = "⊘ cut at", "⊘ grad off since"
+
+
+# ---------------------------------------------------------------- words
+
+
+def tokens(insight: Insight, findings: Sequence[Finding]) -> list[Token]:
+    """The words of a file; a word glares where a finding, or the trail of one, is about it."""
+    named = named_places(insight.path, findings)
+    found = []
+    for candidate in insight.words():
+        word = candidate.word
+        if word.kind not in COLOURED:
+            continue
+        if any(place.start <= word.start and word.end <= place.end for place in named):
+            marks: tuple[str, ...] = ("cut",) if word.kind == "cut" else ("off",)
+        elif word.kind == "cut":
+            marks = ("harmless",) if is_harmless(insight, candidate) else ()
+        elif word.name == "backward":
+            marks = ()
+        else:
+            marks = ("harmless",) if word.kind == "switch" and _is_undone(insight, candidate) else ()
+        found.append(Token(word.start, word.end, word.kind, marks))
+    return found
+
+
+def named_places(path: str, findings: Sequence[Finding]) -> list[Place]:
+    """The places in a file that failing findings, or their trails, are about."""
+    return [
+        place
+        for finding in findings
+        if finding.severity is not None and finding.severity.fails
+        for place in (finding.place, *(step.place for step in finding.trail))
+        if place.path == path
+    ]
+
+
+def is_torchs(insight: Insight, found: Found) -> bool:
+    """Whether a word is torch's, by what it is asked of; by its looks where no run passes it."""
+    word = found.word
+    of_torch = meanings()[word.name].of == "torch"
+    if found.owner is None or of_torch:
+        start = found.owner[0] if found.owner is not None else word.start
+        looks = insight.looks(start, word.end)
+        names = {v.name for seen in looks for v in seen.values if isinstance(v, External)}
+        return any(name.startswith("torch") for name in names) if names else found.likely
+    values = [v for seen in insight.looks(*found.owner) for v in seen.values]
+    verdicts = {_can_have(value) for value in values}
+    verdicts.discard(None)
+    return (True in verdicts) if verdicts else found.likely
+
+
+def _can_have(value: Value) -> bool | None:
+    """Whether a method of this value is torch's; None: not known."""
+    if isinstance(value, (Tensor, ParameterOf, Parameters, GradOf)):
+        return True
+    if isinstance(value, Number):  # a number that a tensor's word is asked of: what a finding is about
+        return True
+    if isinstance(value, Unknown):
+        return False if value.foreign else None
+    if isinstance(value, Union):
+        verdicts = {_can_have(option) for option in value.options}
+        return True if True in verdicts else None if None in verdicts else False
+    if isinstance(value, Object):
+        if is_module(value) or library_class(value).startswith("torch."):
+            return True
+        return None if isinstance(value.cls, Class) and value.cls.open else False
+    if isinstance(value, External):
+        return value.name.startswith("torch")
+    if isinstance(value, (Array, Const, Text, Mapping, SequenceValue, Function, Class)):
+        return False
+    return None
+
+
+def is_harmless(insight: Insight, found: Found) -> bool:
+    """Whether a word that cuts takes nothing from what is back-propagated.
+
+    Either nothing was there to be cut, or the line that it leaves goes on to a backward, or, in whole programs, no
+    backward has met this cut.
+    """
+    if found.owner is None:
+        return False
+    looks = insight.looks(*found.owner)
+    values = [v for seen in looks for v in seen.values]
+    if not values or not all(isinstance(v, (Tensor, GradOf)) for v in values):
+        return False
+    cuts = insight.cuts_at(found.word.end)
+    if not cuts:
+        return all(isinstance(v, GradOf) or v.dead for v in values if isinstance(v, (Tensor, GradOf)))
+    met = insight.met
+    if any(cut in met.cuts for cut in cuts):
+        return False
+    if all(cut.sources and all(node in met.nodes for node in cut.sources) for cut in cuts):
+        return True
+    return met.whole and not any(seen.alone for seen in looks)
+
+
+def _is_undone(insight: Insight, found: Found) -> bool:
+    """Whether a switch is one that a block or a function's end undoes."""
+    return any(start <= found.word.start and found.word.end <= end for start, end in insight.scoped())
+
+
+# ---------------------------------------------------------------- what backwards have met
+
+
+class Met:
+    """All that the backwards of some flows have met: nodes surely walked, and cuts."""
+
+    def __init__(self, flows: Sequence[Flow]) -> None:
+        self.nodes: set[Node] = set()
+        self.cuts: set[Cut] = set()
+        self.fatal: dict[Place, Cut] = {}  # cuts behind which nothing is left of what is back-propagated
+        self.whole = bool(flows)
+        for flow in flows:
+            if flow.whole:
+                self.whole = self.whole and flow.complete
+            for event in flow.of(events.Backward):
+                self.nodes.update(event.nodes)
+                value = event.value
+                cuts = (*event.cuts, *((value.cut,) if isinstance(value, Number) and value.cut is not None else ()))
+                self.cuts.update(cuts)
+                if isinstance(value, Number) or (isinstance(value, Tensor) and value.dead and value.leaf is None):
+                    for cut in cuts:
+                        self.fatal.setdefault(cut.place, cut)
+
+
+# ---------------------------------------------------------------- regions
+
+
+def regions(insight: Insight) -> list[Region]:
+    """The lines of a file by the grad mode in which they run; lines that no run passes are in none."""
+    source = insight.source
+    widest: dict[int, tuple[int, list[Seen]]] = {}  # line -> the widest expression that begins there
+    for (start, end), looks in insight.spans():
+        line = source.position(start)[0]
+        if line not in widest or end > widest[line][0]:
+            widest[line] = end, looks
+    bodies = insight.bodies()
+    found: list[Region] = []
+    body_before: tuple[int, int] | None = None
+    for line in sorted(widest):
+        end, looks = widest[line]
+        mode, origin, note = _mode_of(insight, looks)
+        start = source.line_starts[line]
+        body = _innermost(bodies, start)
+        if body is None and mode in (OFF, INFERENCE):
+            start = _imported_at(insight, looks, start)
+        last = source.position(max(end - 1, start))[0]
+        stop = source.offset(last, len(source.line_text(last)))
+        before = found[-1] if found else None
+        if before is not None and before[2:] == (mode, origin, note) and body == body_before:
+            found[-1] = before._replace(end=max(stop, before.end))
+        elif before is None or stop > before.end:
+            if before is not None and before.end > start:
+                found[-1] = before._replace(end=max(before.start, start - 1))
+            found.append(Region(start, stop, mode, origin, note))
+        body_before = body
+    return found
+
+
+def _innermost(bodies: Sequence[tuple[int, int]], offset: int) -> tuple[int, int] | None:
+    around = [body for body in bodies if body[0] <= offset < body[1]]
+    return min(around, key=lambda body: body[1] - body[0]) if around else None
+
+
+def _imported_at(insight: Insight, looks: Sequence[Seen], start: int) -> int:
+    """The start of the line whose import has set the mode of a line of the top level, if one has."""
+    frames = looks[0].mode.stack
+    while frames is not None:
+        if frames.kind == "import" and frames.place.path == insight.path and frames.place.start < start:
+            return insight.source.line_starts[insight.line_of(frames.place.start)]
+        frames = frames.up
+    return start
+
+
+def _mode_of(insight: Insight, looks: Sequence[Seen]) -> tuple[str, Place | None, str]:
+    by_kind: dict[str, Mode] = {}
+    for seen in looks:
+        by_kind.setdefault(seen.mode.kind, seen.mode)
+    if len(by_kind) == 1:
+        kind, mode = next(iter(by_kind.items()))
+        if kind in (OFF, INFERENCE):
+            return kind, mode.place, f"{mode.how} ({insight.where(mode.place)})" if mode.place is not None else mode.how
+        if kind == ON:
+            return ON, mode.place, ""
+        note = f"{mode.how} may have turned it off" if mode.how else ""
+        return "unknown", mode.place, note
+    mode = next((m for k, m in by_kind.items() if k in (OFF, INFERENCE)), by_kind.get(MAYBE))
+    assert mode is not None
+    where = f" ({insight.where(mode.place)})" if mode.place is not None else ""
+    return "unknown", mode.place, f"off in some calls: {mode.how}{where}"
+
+
+# ---------------------------------------------------------------- hints
+
+
+def finding_hints(path: str, findings: Sequence[Finding], line_of: LineOf) -> list[Hint]:
+    """Behind the place of a finding about a lost gradient, where it was lost, if that is on another line."""
+    found = []
+    for finding in findings:
+        if finding.place.path != path or finding.severity is None or not finding.severity.fails or not finding.trail:
+            continue
+        label = CUT_LABEL if finding.code.startswith("GL1") else MODE_LABEL if finding.code == "GL202" else ""
+        origin = finding.trail[-1].place
+        if label and (origin.path != path or line_of(origin.start) != line_of(finding.place.start)):
+            found.append(Hint(finding.place.end, label, finding.message, origin))
+    return found
+
+
+def hints(insight: Insight, findings: Sequence[Finding]) -> list[Hint]:
+    """Where findings say that a gradient was lost, names that carry it on, losses, regions that another file sets."""
+    line_of = insight.line_of
+    found = finding_hints(insight.path, findings, line_of)
+    told = {line_of(hint.offset) for hint in found}
+    for start, end in insight.targets():
+        for cut in _fatal_cuts(insight, insight.looks(start, end)):
+            mode = cut.mode
+            if mode is not None and mode.persistent:
+                continue  # the region says so
+            origin = mode.place if mode is not None and mode.place is not None else cut.place
+            if line_of(end) in told or (origin.path == insight.path and line_of(origin.start) == line_of(start)):
+                continue
+            told.add(line_of(end))
+            found.append(Hint(end, CUT_LABEL if origin is cut.place else MODE_LABEL, "", origin))
+    found += _losses(insight, told)
+    heads: set[object] = set()
+    for region in insight.regions:
+        if region.mode in (OFF, INFERENCE) and region.origin is not None and region.origin.path != insight.path:
+            body = _innermost(insight.bodies(), region.start)
+            line = line_of(region.start)
+            if line not in told and (body, region.origin) not in heads:
+                heads.add((body, region.origin))
+                end = insight.source.offset(line, len(insight.source.line_text(line)))
+                found.append(Hint(end, MODE_LABEL, region.note, region.origin))
+    return sorted(found, key=lambda hint: hint.offset)
+
+
+def _fatal_cuts(insight: Insight, looks: Sequence[Seen]) -> Iterator[Cut]:
+    """The cut in a value that every pass has, if a backward fails for it."""
+    if not looks or not all(seen.state == CUT or isinstance(seen.values[0], Number) for seen in looks):
+        return
+    for seen in looks:
+        for value in seen.values:
+            cuts = value.cuts if isinstance(value, Tensor) else ()
+            if isinstance(value, Number) and value.cut is not None:
+                cuts = (value.cut,)
+            for cut in cuts:
+                if cut.place in insight.met.fatal:
+                    yield cut
+                    return
+
+
+def _losses(insight: Insight, told: set[int]) -> Iterator[Hint]:
+    by_place: dict[Place, list[events.Backward]] = {}
+    for event in insight.backwards():
+        if not event.grad:
+            by_place.setdefault(event.place, []).append(event)
+    for place, passes in by_place.items():
+        first = passes[0]
+        live = [e.value for e in passes if isinstance(e.value, Tensor) and e.value.live]
+        if len(live) != len(passes):
+            continue
+        bound = first.bound if first.bound is not None and first.bound.path == insight.path else None
+        end = bound.end if bound is not None and all(e.bound == bound for e in passes) else place.end
+        scalar = " · scalar" if all(value.rank == SCALAR for value in live) else ""
+        if insight.line_of(end) not in told:
+            yield Hint(end, f"grad{scalar}", is_cut=False)
+
+
+# ---------------------------------------------------------------- lenses
+
+
+def lenses(insight: Insight) -> list[Lens]:
+    """Over each backward: what reaches the loss. Over each class of modules: what trains."""
+    return [*_reach_lenses(insight), *_class_lenses(insight)]
+
+
+def _reach_lenses(insight: Insight) -> Iterator[Lens]:
+    by_place: dict[Place, list[events.Backward]] = {}
+    for event in insight.backwards():
+        if not event.guess:
+            by_place.setdefault(event.place, []).append(event)
+    for place, passes in by_place.items():
+        if any(not isinstance(e.value, (Tensor, Number)) for e in passes):
+            continue
+        certain = all(isinstance(e.value, Number) or (isinstance(e.value, Tensor) and e.value.certain) for e in passes)
+        leaves = list(dict.fromkeys(leaf for e in passes for leaf in e.reached))
+        opaque = any(e.opaque for e in passes) or not certain
+        if not leaves:
+            if certain and not opaque:
+                yield Lens(place.start, place.end, "reaches no parameter")
+            continue
+        title = f"reaches {insight.describer_of(passes[0]).list(leaves)}{', and perhaps more' if opaque else ''}"
+        places = tuple(dict.fromkeys(leaf.place for leaf in leaves if leaf.place is not None))
+        yield Lens(place.start, place.end, title.replace("`", ""), places)
+
+
+def _class_lenses(insight: Insight) -> Iterator[Lens]:
+    seen: set[Place] = set()
+    for observed in insight.observed:
+        for flow in observed.flows:
+            if flow.run is None:
+                continue
+            for obj in flow.objects:
+                cls = obj.cls
+                if not isinstance(cls, Class) or cls.place.path != insight.path or cls.place in seen or not is_module(obj):
+                    continue
+                leaves, exact = leaves_of(flow.run, obj)
+                if obj.cells.get("closed") or (not leaves and not exact):
+                    continue
+                seen.add(cls.place)
+                title = _trains(leaves, exact)
+                places = tuple(dict.fromkeys(leaf.place for leaf in leaves if leaf.place is not None))
+                if title:
+                    yield Lens(cls.place.start, cls.place.end, title, places)
+
+
+def _trains(leaves: Sequence[Leaf], exact: bool) -> str:
+    on = sum(leaf.cells.get("requires_grad") is True for leaf in leaves)
+    off = sum(leaf.cells.get("requires_grad") is False for leaf in leaves)
+    least = "" if exact else "at least "
+    if not leaves:
+        return "no parameters"
+    if on == len(leaves):
+        return f"{least}{on} {_of(leaves)} trainable"
+    if off == len(leaves):
+        return f"{least}{off} {_of(leaves)}, all frozen"
+    return f"{least}{on} of {len(leaves)} {_of(leaves)} trainable" + (f", {off} frozen" if off else "")
+
+
+def _of(leaves: Sequence[Leaf]) -> str:
+    """What a library's layer counts as: its weights together are one."""
+    noun = "layer" if any(leaf.kind == "weights" for leaf in leaves) else "parameter"
+    if any(leaf.kind == "weights" for leaf in leaves) and any(leaf.kind != "weights" for leaf in leaves):
+        return "layers and parameters"
+    return noun + "s"[: len(leaves) > 1]
+
+
+# ---------------------------------------------------------------- what a text says of itself
+
+
+def nodes_of(units: Sequence[Unit]) -> Iterator[tuple[int, tuple]]:
+    """Every node of the IR of some units, children included, with the offset that it counts from."""
+    for unit in units:
+        stack: list[object] = [unit.ir]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, tuple):
+                if hasattr(node, "_fields"):
+                    yield unit.start, node
+                stack.extend(node)
+        yield from nodes_of(unit.children)
+
+
+def targets_in(node: ir.Expr) -> Iterator[ir.Expr]:
+    if isinstance(node, (ir.Name, ir.Attr)):
+        yield node
+    elif isinstance(node, (ir.Tuple, ir.List)):
+        for item in node.items:
+            yield from targets_in(item)
+
+
+__all__ = ["Hint", "Lens", "Region", "Token", "hints", "lenses", "regions", "tokens"]
