@@ -109,10 +109,12 @@ class Project:
         self._resolved: dict[tuple[str, str], str | None] = {}
         self._switching: dict[str, bool] = {}
         self._memos: dict[str, Memo] = {}
+        self.definitions: object = None  # what the interpreter has made of unchanged modules (see `flow.interpret`)
         self.revision = 0  # goes up with every change of a text
 
     def update(self, path: str, text: str | Source | None) -> None:
         """Set the text of a file (an unsaved buffer wins over `Files`), or forget what is known of it (None)."""
+        self.definitions = None
         self.revision += 1
         known = self._modules.pop(path, None) is not None or path in self._overlay
         if text is None:
@@ -139,7 +141,7 @@ class Project:
     def trial(self, texts: dict[str, str]) -> Iterator[None]:
         """As if these files held these texts, for a moment."""
         before = self._modules, self._switching
-        self._modules, self._switching = dict(self._modules), {}
+        self._modules, self._switching, self.definitions = dict(self._modules), {}, None
         try:
             for path, text in texts.items():
                 old = before[0].get(path)
@@ -148,6 +150,7 @@ class Project:
             yield
         finally:
             self._modules, self._switching = before
+            self.definitions = None
 
     def source(self, path: str) -> Source | None:
         module = self.module(path)

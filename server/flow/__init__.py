@@ -78,9 +78,12 @@ def interpret(project: Project, module: Module, wanted: Wanted, watch: Watch | N
     if not left:
         return flows
     # Names are found as they are asked for: what stands under `if __name__ == "__main__"` does not run.
-    alone = Interpreter(project)
+    alone = _for_functions(project) if watch is None else _new_for_functions(project)
     alone.watch = watch
-    alone.alone, alone.step_limit, alone.depth_limit = True, ALONE_STEP_LIMIT, ALONE_DEPTH_LIMIT
+    alone.executed, alone.read, alone.counted, alone.objects = set(), {module.path}, set(), []
+    alone.notes.clear()
+    alone.state.shared.pop("handed", None)
+    alone.state.journal.clear()
     scope = scopes.open_module(alone, module)
     for unit, owner in left:
         if any(p == module.path and unit.start <= s < unit.end for p, s in alone.executed):
@@ -91,6 +94,19 @@ def interpret(project: Project, module: Module, wanted: Wanted, watch: Watch | N
         _guarded(alone, lambda unit=unit, owner=owner: call_alone(alone, module, scope, unit, owner))
         flows.append(_flow(alone, module, False))
     return flows
+
+
+def _for_functions(project: Project) -> Interpreter:
+    """The interpreter in which functions are judged alone: what modules define is made once for all files of a check."""
+    if not isinstance(project.definitions, Interpreter):
+        project.definitions = _new_for_functions(project)
+    return project.definitions
+
+
+def _new_for_functions(project: Project) -> Interpreter:
+    run = Interpreter(project)
+    run.alone, run.step_limit, run.depth_limit = True, ALONE_STEP_LIMIT, ALONE_DEPTH_LIMIT
+    return run
 
 
 def is_script(module: Module) -> bool:

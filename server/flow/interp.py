@@ -175,6 +175,8 @@ class Interpreter:
         self.scopes: dict[str, Scope] = {}  # path -> names of a module that was imported
         self.running: set[str] = set()  # paths of modules that were run from top to bottom
         self.opened: dict[str, set[int]] = {}  # path -> the units of a module that were run because a name was asked for
+        self.reasons: dict[tuple[str, str], frozenset[str]] = {}  # module, name -> what was read to make its value
+        self.counted: set[tuple[str, str]] = set()  # those whose reasons are in `read` already
         self.stars: dict[str, list[Module | str]] = {}  # path -> what its star imports name
         self.asking: set[tuple[str, str, str]] = set()
         self.executed: set[tuple[str, int]] = set()  # (path, offset) of each function that was entered

@@ -77,6 +77,8 @@ def call_external(run: Interpreter, name: str, args: Args, e: ir.Call | None) ->
     handler = OTHERS.get(name)
     if handler is not None:
         return handler(run, args, e)
+    if name.startswith(("transformers.", "diffusers.optimization.")) and name.endswith(SCHEDULES):
+        return o_schedule(run, args, e)
     top = name.partition(".")[0]
     if top in ("numpy", "math", "scipy", "cmath"):
         return call_numpy(run, name, args, e)
@@ -539,6 +541,17 @@ def call_numpy(run: Interpreter, name: str, args: Args, e: ir.Call | None) -> Va
 
 
 # ---------------------------------------------------------------- the standard library and friends
+
+
+SCHEDULES = ("_schedule", "_schedule_with_warmup", "_restarts_schedule_with_warmup", ".get_scheduler")
+
+
+def o_schedule(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    """Functions of transformers that make a `LambdaLR` of an optimizer."""
+    optimizer = args.keywords.get("optimizer") or next((v for v in args.positional if isinstance(v, Object)), UNKNOWN)
+    if e is None:
+        return UNKNOWN
+    return make_object(run, "torch.optim.lr_scheduler.LambdaLR", Args([optimizer], {}), run.place(e.at), e)
 
 
 def o_partial(run: Interpreter, args: Args, e: ir.Call | None) -> Value:

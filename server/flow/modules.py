@@ -555,7 +555,7 @@ def apply_module(run: Interpreter, obj: Object, info: torchlib.Module, args: Arg
         result = replace(result, measure=LOSS)
     shape = first.shape if isinstance(first, Tensor) else None
     shape = shapes.of_layer(info.name, info.shape == "elementwise", made_args, shape)
-    return _shaped(info.outputs, result if shape is None else replace(result, shape=shape))
+    return _shaped(info.outputs, shapes.shaped(result, shape))
 
 
 def _shaped(outputs: object, tensor: Tensor) -> Value:

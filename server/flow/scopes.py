@@ -132,7 +132,29 @@ def import_module(run: Interpreter, module: Module, at: int) -> Value:
 
 
 def name_in(run: Interpreter, module: Module, name: str) -> Value | None:
-    """The value of a module's own name; None if the module does not bind it."""
+    """The value of a module's own name; None if the module does not bind it.
+
+    What was read to make it is remembered: whoever asks later has read that too.
+    """
+    key = (module.path, name)
+    reads = run.reasons.get(key)
+    if reads is None:
+        outer, run.read = run.read, {module.path}
+        try:
+            value = _name_in(run, module, name)
+        finally:
+            reads = run.reasons[key] = frozenset(run.read)
+            outer |= reads
+            run.read = outer
+        run.counted.add(key)
+        return value
+    if key not in run.counted:
+        run.counted.add(key)
+        run.read |= reads
+    return _name_in(run, module, name)
+
+
+def _name_in(run: Interpreter, module: Module, name: str) -> Value | None:
     scope = open_module(run, module)
     value = run.force(scope.names, name)
     if value is not None or module.path in run.running:

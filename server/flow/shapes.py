@@ -6,7 +6,9 @@ not listed here has none: silence is always right.
 
 from __future__ import annotations
 
-from ..facts import Const, External, Number, Sequence, Tensor, Value
+from dataclasses import replace
+
+from ..facts import MANY, SCALAR, Const, External, Number, Sequence, Tensor, Value
 from .interp import Args
 
 Shape = tuple[object, ...]
@@ -36,6 +38,16 @@ LAYERS = frozenset(
         "RMSNorm",
     ]
 )
+
+
+def shaped(tensor: Tensor, shape: Shape | None) -> Tensor:
+    """The tensor with its shape, and what that tells of the number of its elements."""
+    if shape is None:
+        return tensor
+    if all(size == 1 for size in shape):
+        return replace(tensor, shape=shape, rank=SCALAR)
+    several = any(isinstance(size, int) and size > 1 for size in shape)
+    return replace(tensor, shape=shape, rank=MANY if several else tensor.rank)
 
 
 def of_factory(name: str, args: Args) -> Shape | None:

@@ -200,8 +200,7 @@ def operate(
             result = replace(result, measure=measure)
         op = torchlib.op(name)
         shape = shapes.of_op(name.rpartition(".")[2], op is not None and op.shape == "elementwise", inputs, args, shift)
-        if shape is not None:
-            result = replace(result, shape=shape)
+        result = shapes.shaped(result, shape)
     return result
 
 
@@ -487,6 +486,8 @@ def dim_given(op: torchlib.Op, args: Args) -> bool:
 
 def meta(run: Interpreter, name: str, inputs: list[Value]) -> Value:
     short = name.rpartition(".")[2]
+    if short in ("size", "stride") and len(inputs) > 1:
+        return Number()
     if short in ("shape", "size", "stride"):
         return Range(Number()) if short != "stride" else UNKNOWN
     if short in ("dim", "ndim", "numel", "nelement", "element_size", "get_device", "itemsize", "nbytes", "__len__"):
@@ -677,7 +678,7 @@ def index_tensor(run: Interpreter, value: Value, index: Value, e: ir.Sub) -> Val
         found.cuts.append(Cut("used as an index", "op", run.place(e.at), tuple(inside.nodes), stack=run.stack))
     place = run.place(e.at)
     result = recorded(run, "[...]", found, place, storage=value.storage, dtype=value.dtype, saves=False, view=True)
-    return result if shape is None else replace(result, shape=shape)
+    return shapes.shaped(result, shape)
 
 
 def element_of(run: Interpreter, value: Tensor) -> Value:
