@@ -1,0 +1,12 @@
+"""Shows where a PyTorch program loses its gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def watch(*things: Any, **options: Any) -> Any:
+    """`with gradline.watch(model, optimizer): ...` observes what runs inside and prints a report; see `probe.watch`."""
+    from .probe.watch import Watch
+
+    return Watch(*things, **options)

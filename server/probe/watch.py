@@ -14,7 +14,7 @@ from .agent.run import Run
 class Watch:
     """`with gradline.watch(model, optimizer) as seen:` observes what runs inside, and prints the report at its end.
 
-    Nothing is stopped, and every hook is taken out again. `seen.report` is the report as plain data, `None` before the
+    `things` are the models and optimizers to follow; what runs is followed in any case. Nothing is stopped, and every hook is taken out again. `seen.report` is the report as plain data, `None` before the
     end. Raises RuntimeError when entered twice, or inside another watch.
     """
 
@@ -70,8 +70,3 @@ class Watch:
             "isolation": {"kind": "none", "folders": [], "kept_out": []},
             "verdicts": [],
         }
-
-
-def watch(*things: Any, **options: Any) -> Watch:
-    """See `Watch`. `things` are the models and optimizers to follow; what runs is followed in any case."""
-    return Watch(*things, **options)

@@ -18,7 +18,10 @@ AGENT = Path(gradline.probe.__file__).parent / "agent"
 
 
 def test_lines_that_ran(tmp_path: Path) -> None:
-    write(tmp_path, {"main.py": "def f(x):\n    if x:\n        return 1\n    return 2\n\nfor _ in range(1000):\n    f(1)\n"})
+    write(
+        tmp_path,
+        {"main.py": "def f(x):\n    if x:\n        return 1\n    return 2\n\nfor _ in range(1000):\n    f(1)\n"},
+    )
     out = tmp_path / "out"
     out.mkdir()
     main = str(tmp_path / "main.py")
@@ -33,7 +36,9 @@ def test_lines_that_ran(tmp_path: Path) -> None:
     }
     config = out / "config.json"
     config.write_text(json.dumps(options))
-    done = subprocess.run([PYTHON, str(AGENT / "start.py"), "run", str(config)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [PYTHON, str(AGENT / "start.py"), "run", str(config)], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     report = json.loads(next(out.glob("report-*.json")).read_text())
     assert report["executed"] == [[main, 1], [main, 3], [main, 7]]

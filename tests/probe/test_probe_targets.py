@@ -231,7 +231,7 @@ if __name__ == "__main__":
 @same_interpreter
 def test_watch_in_a_loop(tmp_path: Path) -> None:
     folder = tmp_path / "program"
-    write(folder, {"main.py": "from gradline.probe.watch import watch\n" + STEP + """
+    write(folder, {"main.py": "from gradline import watch\n" + STEP + """
 before = torch._C._set_grad_enabled, torch.autograd.backward, torch.optim.Optimizer.zero_grad, torch.save
 with watch(model, opt, show=False) as seen:
     step()

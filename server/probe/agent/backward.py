@@ -122,6 +122,7 @@ def before(run: Run, tensors: Any, args: tuple, kwargs: dict, frame: Any) -> dic
         record["_nodes"] = nodes
         record["_old"] = bool(run.loss_nodes) and any(node in nodes for node, step in run.loss_nodes)
         run.reached.update(leaves)
+        _functions(run, nodes)
         if tensor.is_leaf and tensor.requires_grad:
             record["is_leaf"] = True
             made = run.made_leaf.get(id(tensor))
@@ -148,6 +149,17 @@ def before(run: Run, tensors: Any, args: tuple, kwargs: dict, frame: Any) -> dic
                 run.had[key] = (parameter, gradient._version)
     _memory(run, record, "before")
     return record
+
+
+def _functions(run: Run, nodes: set) -> None:
+    """Note the user's own autograd functions in the graph, and which leaves lie upstream of each."""
+    for node in nodes:
+        cls = getattr(type(node), "_forward_cls", None)
+        if cls is None or cls in run.functions or len(run.functions) > 31:
+            continue
+        code = getattr(getattr(cls, "backward", None), "__code__", None)
+        if code is not None and run.places.is_user(code.co_filename):
+            run.functions[cls] = set(run.upstream(node))
 
 
 def local(tensor: Any) -> Any:

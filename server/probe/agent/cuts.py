@@ -148,6 +148,22 @@ def _finite(run: Run, name: str, inputs: list, outputs: Any, place: Place | None
             run.first_bad = {"module": f"{name}()", "op": name, "at": one(place)}
 
 
+def _no_log_probabilities(run: Run, name: str, source: Any, place: Place | None) -> None:
+    with run.quiet(), run.torch.no_grad():
+        largest = float(source.detach().max()) if source.numel() else 0.0
+    if largest <= 1e-3 or any(entry["rule"] == "no-log-probabilities" for entry in run.extra):
+        return
+    run.extra.append(
+        {
+            "rule": "no-log-probabilities",
+            "message": f"{name} expects log-probabilities, which are never above 0: its input reaches {largest:.3g}",
+            "at": one(place),
+            "confidence": "likely",
+            "evidence": [],
+        }
+    )
+
+
 def _remember_floats(run: Run, value: Any, key: tuple) -> None:
     """An equal float among later arguments carries the mark on: `.item()` and back."""
     if isinstance(value, float):
@@ -217,6 +233,8 @@ def make(run: Run) -> Any:
             _tensors(kwargs.values(), Tensor, size, inputs, floats)
         if name in ("requires_grad.__set__", "requires_grad_"):
             target = inputs[0] if inputs else None
+            if target is not None and not target.requires_grad and target.is_leaf:
+                run.frozen_at[id(target)] = (ref(target), near(frame))
             if target is not None and target.requires_grad and target.is_leaf:
                 how = "requires_grad = True" if name[-2:] == "__" else "requires_grad_()"
                 run.made_leaf[id(target)] = (ref(target), run.places.stack(frame, 5), how)
@@ -257,6 +275,8 @@ def make(run: Run) -> Any:
         else:
             outputs = ()
         on = grad_on()
+        if not on and not run.off:  # nobody switched it: inside the forward of an autograd function
+            return
         if live and outputs:
             place = place or near(frame)
             through = on and any(o.requires_grad and not o.is_leaf for o in outputs)
@@ -271,6 +291,8 @@ def make(run: Run) -> Any:
                         aged = old.get(id(tensor))
                         if aged is not None and aged[0]() is tensor:
                             carry(run, tensor, aged, place, whole=False)
+                if name in ops.LOG_PROBABILITIES and not run.steps and run.values_visible():
+                    run.safely(_no_log_probabilities, run, name, inputs[0], place)
                 if name in ops.SQUASHED_AGAIN:
                     _squashed_again(name, inputs[0], place)
                 elif name in ("softmax", "sigmoid") or (name in reshape and run.squashed):

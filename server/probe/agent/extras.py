@@ -104,6 +104,16 @@ def _clipped(run: Run, parameters: Any, frame: Any) -> None:
                 "evidence": [{"at": step, "note": "the step"}],
             }
         )
+    if run.since_step and not tensors and "clip-nothing" not in rules:
+        run.extra.append(
+            {
+                "rule": "clip-nothing",
+                "message": "no parameter is clipped: what is given here is empty (an iterator that was used up before?)",
+                "at": show(stack),
+                "confidence": "certain",
+                "evidence": [],
+            }
+        )
     if run.scaled is not None and with_grad and "clip-before-unscale" not in rules:
         run.extra.append(
             {

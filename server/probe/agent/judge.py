@@ -127,7 +127,7 @@ class Judge:
             return
         if self.parameters and not any(p.requires_grad for _, p in self.parameters.values()):
             text = "the loss has no graph: no parameter requires grad"
-            self.add("all-frozen", text, record["at"], "certain", seen, error=error)
+            self.add("all-frozen", text, self._frozen_at() or record["at"], "certain", seen, error=error)
             return
         off_calls = [c["setter"] for c in run.calls.values() if c.get("setter") and not c["on"]]
         if off_calls:
@@ -142,6 +142,11 @@ class Judge:
             self.add("cut-graph", text, where, "likely", [*seen, (entry["at"], "the cut")], error=error)
         if not nearby:
             self.add("no-graph", "the loss has no graph", record["at"], "likely", seen, error=error)
+
+    def _frozen_at(self) -> dict | None:
+        """The line that froze the parameters, as far as it was seen."""
+        places = [place for ref, place in self.run.frozen_at.values() if ref() is not None and place is not None]
+        return one(places[-1]) if places else None
 
     def _carried(self, record: dict) -> list[dict]:
         """Uses of old graphs since the last backward that went through: the loop's last call first."""
@@ -271,6 +276,14 @@ class Judge:
                 names.values(),
                 feeds_the_loss=feeds,
             )
+            for k in names:
+                left.pop(k)
+        for cls, up in run.functions.items():
+            names = {k: left[k] for k in left if k in up and k in run.reached}
+            if names:
+                place = sources.method_return(cls, "backward")
+                text = f"{len(names)} parameters get no gradient: backward of {cls.__name__} lets none through"
+                self.add("gradient-lost", text, one(place), "likely", (), names.values())
             for k in names:
                 left.pop(k)
         self._unexplained(left)
@@ -600,9 +613,8 @@ class Judge:
                     self.add("optimizer-never-steps", text, alone[0]["at"], "likely", [(entry["at"], "made here")])
                 continue
             if entry.get("frozen_at_step"):
-                self.add(
-                    "optimizer-all-frozen", "the optimizer holds only parameters that do not require grad", entry["at"]
-                )
+                text = "the optimizer holds only parameters that do not require grad"
+                self.add("optimizer-all-frozen", text, entry["at"], evidence=[(self._frozen_at(), "frozen here")])
             if mine and not any(key in run.grads for key in mine) and run.grads:
                 text = (
                     "none of the parameters this optimizer holds got a gradient (were they replaced after it was made?)"

@@ -151,6 +151,7 @@ RESHAPE = frozenset(
         "unflatten",
     ]
 )
+LOG_PROBABILITIES = frozenset(("nll_loss", "kl_div"))
 # (where a squashed input is wrong) -> what it squashes again
 SQUASHED_AGAIN = {
     "cross_entropy": ("softmax", "applies log-softmax itself"),

@@ -99,6 +99,8 @@ class Run:
         self.squashed: dict[int, tuple] = {}
         self.zero_ops: dict[tuple, dict] = {}
         self.in_place: list[tuple] = []
+        self.frozen_at: dict[int, tuple] = {}
+        self.functions: dict[type, set[int]] = {}  # custom autograd functions in a loss's graph -> leaves upstream
         self.made_leaf: dict[int, tuple] = {}
         self.first_bad: dict | None = None
         # the rest
@@ -156,11 +158,16 @@ class Run:
     # ------------------------------------------------------------------------------------------ graphs and parameters
     def walk(self, tensor: Any, cap: int = MAX_WALK) -> tuple[dict[int, Any], set]:
         """The leaves that the graph behind a tensor reaches, by id, and the nodes on the way."""
-        leaves: dict[int, Any] = {}
-        seen: set = set()
         start = tensor.grad_fn
         if start is None and tensor.requires_grad and tensor.is_leaf:
-            leaves[id(tensor)] = tensor
+            return {id(tensor): tensor}, set()
+        seen: set = set()
+        return self.upstream(start, seen, cap), seen
+
+    def upstream(self, start: Any, seen: set | None = None, cap: int = MAX_WALK) -> dict[int, Any]:
+        """The leaves that a node of a graph reaches; the nodes on the way are added to `seen`."""
+        leaves: dict[int, Any] = {}
+        seen = set() if seen is None else seen
         todo = [start]
         while todo:
             node = todo.pop()
@@ -174,7 +181,7 @@ class Run:
             if variable is not None:
                 leaves[id(variable)] = variable
             todo.extend(after for after, _ in node.next_functions if after is not None)
-        return leaves, seen
+        return leaves
 
     def parameters(self) -> dict[int, tuple[str, Any]]:
         """Every parameter met so far: of the modules that ran, held by an optimizer, or used by itself."""
