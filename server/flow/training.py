@@ -163,6 +163,12 @@ def walk(start: Node | None, limit: int = WALK_LIMIT) -> Walk:
 # ---------------------------------------------------------------- backward
 
 
+BACKWARD_KEYWORDS = frozenset(
+    {"gradient", "grad_tensors", "retain_graph", "create_graph", "inputs", "outputs", "grad_outputs", "tensors"}
+    | {"only_inputs", "allow_unused", "is_grads_batched", "materialize_grads"}
+)
+
+
 def backward(
     run: Interpreter, value: Value, args: Args, e: ir.Call | None, value_place: Place | None = None, grad: bool = False
 ) -> Value:
@@ -179,6 +185,8 @@ def backward(
     retain = _flag(run, args.get(1 + 2 * shift, "retain_graph", None))
     create = _flag(run, args.get(2 + 2 * shift, "create_graph", None))
     keeps = True if create or retain else None if create is None or retain is None else False
+    if keeps is False and not args.keywords.keys() <= BACKWARD_KEYWORDS:
+        keeps = None  # `retain_variables=True` of old versions
     tensor = as_tensor(value) if isinstance(value, ParameterOf) else value
     event = events.Backward(
         place, run.stack, tensor, value_place, run.state.mode, given, keeps, grad=grad, create=bool(create)

@@ -22,6 +22,8 @@ def check(flow: Flow) -> Iterable[Finding]:
         return
     made: dict[Object, events.OptimizerMade] = {event.optimizer: event for event in flow.of(events.OptimizerMade)}
     stepped = {event.optimizer for event in flow.of(events.Step)}
+    if any(optimizer.cells.get("exact") is not True for optimizer in stepped):
+        return  # it may hold the parameters of another one
     moved = {leaf for optimizer in stepped for leaf in optimizer_leaves(optimizer)}
     for optimizer, creation in made.items():
         leaves = set(optimizer_leaves(optimizer))
