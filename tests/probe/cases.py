@@ -51,7 +51,7 @@ def probe(program: Path, folder: Path) -> dict[str, Any]:
     out.unlink(missing_ok=True)
     command = [
         sys.executable, "-c", "import sys; from gradline.probe import main; sys.exit(main(sys.argv[1:]))",
-        program.name, "--python", sys.executable, "--no-check", "--quiet", "--json", str(out), "--timeout", "150",
+        program.name, "--python", sys.executable, "--quiet", "--json", str(out), "--timeout", "150",
     ]  # fmt: skip
     subprocess.run(command, cwd=program.parent, capture_output=True, text=True, timeout=300, check=False)
     return json.loads(out.read_text()) if out.exists() else {"stopped": "no report", "findings": [], "notes": []}
