@@ -122,6 +122,9 @@ class Insight:
     def line_of(self, offset: int) -> int:
         return self.source.position(offset)[0]
 
+    def line_end(self, line: int) -> int:
+        return marks.line_end(self.source, line)
+
     def where(self, place: Place) -> str:
         """How a reader finds a place: "line 12", "utils/data.py:13"."""
         if place.path == self.path:
@@ -232,7 +235,7 @@ class Insight:
         programs = {one.entry for _, one in looks}
         describer = self._describers[looks[0][1].entry]
         text = describer.value(name.replace("`", "'"), [seen for seen, _ in looks])
-        if text and programs != {self.path} and not any(seen.alone for seen, _ in looks):
+        if text and self.path not in programs and not any(seen.alone for seen, _ in looks):
             shown = ", ".join(f"`{posixpath.basename(entry)}`" for entry in sorted(programs))
             text += f"\n- as run by {shown}"
         return text

@@ -44,7 +44,6 @@ from .observe import (
     FROZEN,
     LEAF,
     LIVE,
-    PLAIN,
     UNKNOWN,
     Names,
     Observed,
@@ -264,7 +263,7 @@ class Describer:
         on = [leaf for leaf, flag in flags.items() if flag is True]
         off = [leaf for leaf, flag in flags.items() if flag is False]
         if not flags:
-            return ["it has no parameters"] if exact else []
+            return []
         if exact and len(on) == len(flags):
             return [f"all of its parameters ask for gradients: {self.short(on)}"]
         if exact and len(off) == len(flags):
@@ -288,6 +287,7 @@ class Describer:
 
     def cuts(self, cuts: Iterable[Cut]) -> list[str]:
         behind: dict[str, dict[Leaf, None]] = {}
+        partly: set[str] = set()  # of these it is not known what else was there
         for cut in cuts:
             mode = cut.mode
             if mode is not None and mode.place is not None:
@@ -296,7 +296,12 @@ class Describer:
                 line = f"`{cut.how}` cut it ({self.where(cut.place)})"
             lost = (leaf for node in cut.sources for leaf in walk(node).sure)
             behind.setdefault(line, {}).update(dict.fromkeys(lost))
-        return [line + (f"; behind it: {self.list(lost)}" if lost else "") for line, lost in behind.items()][:3]
+            if not cut.sources or any(walk(node).opaque or walk(node).maybe for node in cut.sources):
+                partly.add(line)
+        return [
+            line + (f"; behind it: {'at least ' if line in partly else ''}{self.short(lost)}" if lost else "")
+            for line, lost in behind.items()
+        ][:3]
 
     def list(self, leaves: Iterable[Leaf]) -> str:
         """Parameters by their names, grouped by the outermost module."""
@@ -312,16 +317,20 @@ class Describer:
 
     def _without(self, root: str, leaves: Sequence[Leaf]) -> str:
         names = [self.names.leaf(leaf).removeprefix(root).removeprefix(".") or root for leaf in leaves]
-        return _limited(names)
+        return _quoted(names)
 
     def short(self, leaves: Iterable[Leaf]) -> str:
-        return _limited([self.names.leaf(leaf) for leaf in leaves])
+        return _quoted([self.names.leaf(leaf) for leaf in leaves])
 
 
-def _limited(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Some names, the others counted."""
     names = list(dict.fromkeys(names))
-    shown = ", ".join(f"`{name}`" for name in names[:NAMES_LIMIT])
-    return shown + (f" and {len(names) - NAMES_LIMIT} more" if len(names) > NAMES_LIMIT else "")
+    return ", ".join(names[:NAMES_LIMIT]) + (f" and {len(names) - NAMES_LIMIT} more" if len(names) > NAMES_LIMIT else "")
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return listed([f"`{name}`" for name in names])
 
 
 def _class(obj: Object) -> str:
@@ -342,4 +351,4 @@ def _tensors(value: Value) -> list[Tensor]:
     return []
 
 
-__all__ = ["PLAIN", "Describer"]
+__all__ = ["Describer", "listed"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from .. import ir
@@ -38,9 +38,11 @@ from ..findings import Finding, Place
 from ..flow import Flow, events
 from ..flow.modules import leaves_of, library_class
 from ..flow.objects import is_module
+from ..text import Source
 from ..units import Unit
 from ..words import Found, meanings
-from .observe import CUT, Seen
+from .describe import listed
+from .observe import CUT, Seen, paths
 
 if TYPE_CHECKING:
     from . import Insight
@@ -84,7 +86,10 @@ class Lens(NamedTuple):
     places: tuple[Place, ...] = ()
 
 
-LineOf = Callable[[int], int]
+def line_end(source: Source, line: int) -> int:
+    """The offset behind the last character of a line that is no blank."""
+    return source.offset(line, len(source.line_text(line).rstrip()))
+
 
 COLOURED = frozenset({"cut", "switch", "flow"})
 CUT_LABEL, MODE_LABEL = "⊘ cut at", "⊘ grad off since"
@@ -101,7 +106,10 @@ def tokens(insight: Insight, findings: Sequence[Finding]) -> list[Token]:
         word = candidate.word
         if word.kind not in COLOURED:
             continue
-        if any(place.start <= word.start and word.end <= place.end for place in named):
+        owner = candidate.owner
+        if any(place.start <= word.start and word.end <= place.end for place in named) or (
+            word.kind == "flow" and owner is not None and any((place.start, place.end) == owner for place in named)
+        ):
             marks: tuple[str, ...] = ("cut",) if word.kind == "cut" else ("off",)
         elif word.kind == "cut":
             marks = ("harmless",) if is_harmless(insight, candidate) else ()
@@ -219,24 +227,25 @@ class Met:
 def regions(insight: Insight) -> list[Region]:
     """The lines of a file by the grad mode in which they run; lines that no run passes are in none."""
     source = insight.source
-    widest: dict[int, tuple[int, list[Seen]]] = {}  # line -> the widest expression that begins there
+    widest: dict[int, tuple[int, int, list[Seen]]] = {}  # line -> the widest expression that begins there
     for (start, end), looks in insight.spans():
         line = source.position(start)[0]
         if line not in widest or end > widest[line][0]:
-            widest[line] = end, looks
+            widest[line] = end, start, looks
     bodies = insight.bodies()
     found: list[Region] = []
     body_before: tuple[int, int] | None = None
     for line in sorted(widest):
-        end, looks = widest[line]
+        end, start, looks = widest[line]
         mode, origin, note = _mode_of(insight, looks)
-        start = source.line_starts[line]
         body = _innermost(bodies, start)
-        if body is None and mode in (OFF, INFERENCE):
-            start = _imported_at(insight, looks, start)
+        start = source.line_starts[line]
         last = source.position(max(end - 1, start))[0]
         stop = source.offset(last, len(source.line_text(last)))
         before = found[-1] if found else None
+        if body is None and mode in (OFF, INFERENCE):
+            imported = _imported_at(insight, looks, start)
+            start = imported if before is None or before.end <= imported else start
         if before is not None and before[2:] == (mode, origin, note) and body == body_before:
             found[-1] = before._replace(end=max(stop, before.end))
         elif before is None or stop > before.end:
@@ -283,23 +292,24 @@ def _mode_of(insight: Insight, looks: Sequence[Seen]) -> tuple[str, Place | None
 # ---------------------------------------------------------------- hints
 
 
-def finding_hints(path: str, findings: Sequence[Finding], line_of: LineOf) -> list[Hint]:
-    """Behind the place of a finding about a lost gradient, where it was lost, if that is on another line."""
+def finding_hints(path: str, findings: Sequence[Finding], source: Source) -> list[Hint]:
+    """Behind the line of a finding about a lost gradient, where it was lost, if that is on another line."""
     found = []
     for finding in findings:
         if finding.place.path != path or finding.severity is None or not finding.severity.fails or not finding.trail:
             continue
         label = CUT_LABEL if finding.code.startswith("GL1") else MODE_LABEL if finding.code == "GL202" else ""
         origin = finding.trail[-1].place
-        if label and (origin.path != path or line_of(origin.start) != line_of(finding.place.start)):
-            found.append(Hint(finding.place.end, label, finding.message, origin))
+        line = source.position(finding.place.end)[0]
+        if label and (origin.path != path or source.position(origin.start)[0] != line):
+            found.append(Hint(line_end(source, line), label, finding.message, origin))
     return found
 
 
 def hints(insight: Insight, findings: Sequence[Finding]) -> list[Hint]:
     """Where findings say that a gradient was lost, names that carry it on, losses, regions that another file sets."""
     line_of = insight.line_of
-    found = finding_hints(insight.path, findings, line_of)
+    found = finding_hints(insight.path, findings, insight.source)
     told = {line_of(hint.offset) for hint in found}
     for start, end in insight.targets():
         for cut in _fatal_cuts(insight, insight.looks(start, end)):
@@ -310,17 +320,17 @@ def hints(insight: Insight, findings: Sequence[Finding]) -> list[Hint]:
             if line_of(end) in told or (origin.path == insight.path and line_of(origin.start) == line_of(start)):
                 continue
             told.add(line_of(end))
-            found.append(Hint(end, CUT_LABEL if origin is cut.place else MODE_LABEL, "", origin))
+            found.append(Hint(insight.line_end(line_of(end)), CUT_LABEL if origin is cut.place else MODE_LABEL, "", origin))
     found += _losses(insight, told)
     heads: set[object] = set()
     for region in insight.regions:
         if region.mode in (OFF, INFERENCE) and region.origin is not None and region.origin.path != insight.path:
-            body = _innermost(insight.bodies(), region.start)
             line = line_of(region.start)
+            text = insight.source.line_text(line)
+            body = _innermost(insight.bodies(), region.start + len(text) - len(text.lstrip()))
             if line not in told and (body, region.origin) not in heads:
                 heads.add((body, region.origin))
-                end = insight.source.offset(line, len(insight.source.line_text(line)))
-                found.append(Hint(end, MODE_LABEL, region.note, region.origin))
+                found.append(Hint(insight.line_end(line), MODE_LABEL, region.note, region.origin))
     return sorted(found, key=lambda hint: hint.offset)
 
 
@@ -353,7 +363,7 @@ def _losses(insight: Insight, told: set[int]) -> Iterator[Hint]:
         end = bound.end if bound is not None and all(e.bound == bound for e in passes) else place.end
         scalar = " · scalar" if all(value.rank == SCALAR for value in live) else ""
         if insight.line_of(end) not in told:
-            yield Hint(end, f"grad{scalar}", is_cut=False)
+            yield Hint(insight.line_end(insight.line_of(end)), f"grad{scalar}", is_cut=False)
 
 
 # ---------------------------------------------------------------- lenses
@@ -398,31 +408,25 @@ def _class_lenses(insight: Insight) -> Iterator[Lens]:
                 if obj.cells.get("closed") or (not leaves and not exact):
                     continue
                 seen.add(cls.place)
-                title = _trains(leaves, exact)
+                title = _trains(obj, leaves, exact)
                 places = tuple(dict.fromkeys(leaf.place for leaf in leaves if leaf.place is not None))
                 if title:
                     yield Lens(cls.place.start, cls.place.end, title, places)
 
 
-def _trains(leaves: Sequence[Leaf], exact: bool) -> str:
-    on = sum(leaf.cells.get("requires_grad") is True for leaf in leaves)
-    off = sum(leaf.cells.get("requires_grad") is False for leaf in leaves)
-    least = "" if exact else "at least "
+def _trains(obj: Object, leaves: Sequence[Leaf], exact: bool) -> str:
+    names = dict(paths(obj))
+    flags = {leaf: leaf.cells.get("requires_grad") for leaf in leaves}
+    on = [names.get(leaf, leaf.label).removeprefix(".") for leaf, flag in flags.items() if flag is True]
+    off = [names.get(leaf, leaf.label).removeprefix(".") for leaf, flag in flags.items() if flag is False]
+    parts = []
     if not leaves:
         return "no parameters"
-    if on == len(leaves):
-        return f"{least}{on} {_of(leaves)} trainable"
-    if off == len(leaves):
-        return f"{least}{off} {_of(leaves)}, all frozen"
-    return f"{least}{on} of {len(leaves)} {_of(leaves)} trainable" + (f", {off} frozen" if off else "")
-
-
-def _of(leaves: Sequence[Leaf]) -> str:
-    """What a library's layer counts as: its weights together are one."""
-    noun = "layer" if any(leaf.kind == "weights" for leaf in leaves) else "parameter"
-    if any(leaf.kind == "weights" for leaf in leaves) and any(leaf.kind != "weights" for leaf in leaves):
-        return "layers and parameters"
-    return noun + "s"[: len(leaves) > 1]
+    if on:
+        parts.append(f"{'all trainable' if exact and len(on) == len(leaves) else 'trainable'}: {listed(on)}")
+    if off:
+        parts.append(f"{'all frozen' if exact and len(off) == len(leaves) else 'frozen'}: {listed(off)}")
+    return " · ".join(parts)
 
 
 # ---------------------------------------------------------------- what a text says of itself

@@ -14,6 +14,7 @@ from .. import ir
 from ..check import CancelledError
 from ..facts import (
     ANY_RANK,
+    ON,
     Const,
     Leaf,
     Mapping,
@@ -40,6 +41,10 @@ LOOKS_LIMIT = 12
 ALIKE_LIMIT = 3
 # Expressions between two questions whether to stop: a fraction of a millisecond.
 PATIENCE = 256
+
+# Of code that runs when a module is imported, and was run here only when a name in it was asked for, the grad mode is
+# not known.
+_ANY_MODE = Mode(ON)
 
 _BOTH_ENDS = (1 << 32) + 1  # what moving a packed span by one adds to it
 
@@ -131,25 +136,27 @@ class _Watch:
         looks = by_span.get(span)
         if looks is None:
             looks = by_span[span] = {}
-        mode: Mode = run.state.mode
+        mode, alone = run.state.mode, run.alone
+        if frame.function is None and (frame.cls is not None or module.path not in run.running):
+            mode, alone = _ANY_MODE, True
         kind = type(value)
         if kind is Tensor:
             assert isinstance(value, Tensor)
             state = state_of(value)
             where = value.cuts[0].place if value.cuts else None
-            key: object = (state, value.rank, where, mode.kind, mode.place, run.alone)
+            key: object = (state, value.rank, where, mode.kind, mode.place, alone)
             if value.leaf is not None and type(e) is ir.Name:
                 self._found.names.setdefault(value.leaf, e.id)
         elif kind is Object:
-            key = (id(value), mode.kind, mode.place, run.alone)
+            key = (id(value), mode.kind, mode.place, alone)
         elif kind is Const or kind is Number:
             cut = value.cut if isinstance(value, Number) else None
-            key = (kind, cut.place if cut is not None else None, mode.kind, mode.place, run.alone)
+            key = (kind, cut.place if cut is not None else None, mode.kind, mode.place, alone)
         else:
-            key = (kind, mode.kind, mode.place, run.alone)
+            key = (kind, mode.kind, mode.place, alone)
         seen = looks.get(key)
         if seen is None:
-            seen = looks[key] = Seen(mode, run.alone, values=[value])
+            seen = looks[key] = Seen(mode, alone, values=[value])
             if kind is Tensor:
                 seen.state, seen.rank = state, value.rank  # type: ignore[attr-defined]
         elif value is not seen.values[-1]:
