@@ -85,7 +85,7 @@ class GradFlag(Event):
     value: bool | None
     before: Tensor | None = None
     source: object = None  # the expression that was assigned (IR), for rules that read intent from its words
-    condition: object = None  # the condition of the `if` around it (IR) and which way this is, if it is not known
+    condition: object = None  # the condition of the `if` around it (IR), and which way this is
 
 
 @dataclass(frozen=True, eq=False)

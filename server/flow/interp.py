@@ -190,7 +190,7 @@ class Interpreter:
         self.classes: dict[tuple[str, int], Class] = {}
         self.assigned: Place | None = None  # the right side of the assignment that runs now
         self.assigned_e: ir.Expr | None = None
-        self.condition: tuple[ir.Expr, bool] | None = None  # the innermost `if` of which both ways are taken, and which it is
+        self.condition: tuple[ir.Expr, bool] | None = None  # of the innermost `if`, and which way it is
 
     # ------------------------------------------------------------ places and events
 
@@ -385,11 +385,12 @@ class Interpreter:
 
     def do_if(self, s: ir.If) -> bool:
         truth = self.truth(self.eval(s.test))
-        if truth is not None:
-            return self.run_body(s.body if truth else s.orelse)
         outer = self.condition
         try:
-            return self.either(s)
+            if truth is None:
+                return self.either(s)
+            self.condition = s.test, truth
+            return self.run_body(s.body if truth else s.orelse)
         finally:
             self.condition = outer
 
@@ -549,7 +550,10 @@ class Interpreter:
         found = _python.iterate(self, iterable, s.iter)
         target = s.target
         place = self.place(s.iter.at)
-        if found.items is not None and len(found.items) <= UNROLL_LIMIT:
+        named = _python.one_by_one(self, iterable) if any(type(inner) is ir.If for inner in s.body) else None
+        if named is not None:
+            found = _python.Items(found.each, named)
+        if found.items is not None and (named is not None or len(found.items) <= UNROLL_LIMIT):
             for index, item in enumerate(found.items):
                 loop = Loop(0, 0, True, place, iterable, False, len(found.items), index)
                 if self.pass_loop(s.body, lambda item=item: self.assign(target, item), loop):

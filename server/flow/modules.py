@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from .. import ir, torchlib
@@ -176,6 +177,28 @@ def leaves_of(run: Interpreter, value: Value, seen: set[int] | None = None) -> t
     if isinstance(value.cls, Class) and value.cls.open:
         exact = False
     return list(dict.fromkeys(leaves)), exact
+
+
+def named_leaves(run: Interpreter, obj: Object, prefix: str = "", seen: set[int] | None = None) -> Iterator[tuple[Value, Leaf]]:
+    """`named_parameters()` of a module whose members are all known; a layer of torch comes as one, under all its names."""
+    seen = set() if seen is None else seen
+    if id(obj) in seen:
+        return
+    seen.add(id(obj))
+    own = obj.cells.get("leaf")
+    if isinstance(own, Leaf):
+        info = torchlib.module(library_class(obj))
+        names = tuple(Const(f"{prefix}{name}") for name in (info.parameters if info is not None else ()))
+        yield (Union(names) if len(names) > 1 else names[0] if names else Text()), own
+    items, mapping = obj.cells.get("items"), obj.cells.get("mapping")
+    children = list(obj.attrs.items())
+    children += [(str(i), v) for i, v in enumerate(items)] if isinstance(items, tuple) else []
+    children += [(k[1], v) for k, v in mapping.cells.items() if isinstance(k, tuple)] if isinstance(mapping, Mapping) else []
+    for name, child in children:
+        if isinstance(child, Tensor) and child.leaf is not None and child.leaf.kind != "tensor":
+            yield Const(f"{prefix}{name}"), child.leaf
+        elif isinstance(child, Object) and is_module(child):
+            yield from named_leaves(run, child, f"{prefix}{name}.", seen)
 
 
 def registered(run: Interpreter, obj: Object) -> list[Value]:

@@ -42,6 +42,9 @@ from .interp import UNROLL_LIMIT, Args, Frame, Interpreter
 
 BOOL = Union((TRUE, FALSE))
 
+# Loops over `named_parameters()` that decide by the name are passed name by name: their bodies are a line or two.
+NAMES_LIMIT = 64
+
 
 @dataclass
 class Items:
@@ -129,6 +132,18 @@ def unpacked(run: Interpreter, value: Value, count: int, star: int | None) -> li
     return values
 
 
+def one_by_one(run: Interpreter, value: Value) -> list[Value] | None:
+    """`named_parameters()` with each name, for loops that look at the names; None if not all of them are known."""
+    if not isinstance(value, Parameters) or not value.named or not value.exact or value.trainable_only:
+        return None
+    if not isinstance(value.owner, Object) or len(value.leaves) > NAMES_LIMIT:
+        return None
+    found = list(_modules.named_leaves(run, value.owner))
+    if {leaf for _, leaf in found} != set(value.leaves):
+        return None
+    return [_pair(name, ParameterOf((leaf,), all_of=True)) for name, leaf in found]
+
+
 def comprehension(run: Interpreter, e: ir.Comp) -> Value:
     frame = run.frame
     scope = Scope({}, frame.scope)
@@ -173,7 +188,10 @@ def _generate(run: Interpreter, e: ir.Comp, level: int, results: list) -> bool:
     found = iterate(run, iterable, generator.iter)
     if isinstance(iterable, Range) and iterable.counted and 0 < (iterable.length or 0) <= UNROLL_LIMIT:
         found = Items(found.each, [found.each] * iterable.length)  # type: ignore[operator]
-    exact = found.items is not None and len(found.items) <= UNROLL_LIMIT
+    limit = UNROLL_LIMIT
+    if generator.ifs and (named := one_by_one(run, iterable)) is not None:
+        found, limit = Items(found.each, named), NAMES_LIMIT
+    exact = found.items is not None and len(found.items) <= limit
     filtered = False
     for item in (found.items or []) if exact else [found.each]:
         run.assign(generator.target, item)
@@ -226,6 +244,10 @@ def _replace(run: Interpreter, target: ir.Expr, old: Value, new: Value) -> Value
 
 
 def compare(run: Interpreter, op: str, left: Value, right: Value, e: ir.Compare) -> Value:
+    for one, other, swap in ((left, right, False), (right, left, True)):
+        if isinstance(one, Union) and isinstance(other, (Const, Sequence)) and all(isinstance(o, Const) for o in one.options):
+            found = [compare(run, op, *((other, o) if swap else (o, other)), e) for o in one.options]
+            return found[0] if all(f is found[0] for f in found) else BOOL
     if isinstance(left, Const) and isinstance(right, Const):
         try:
             result = {
