@@ -23,6 +23,8 @@ def check(flow: Flow) -> Iterable[Finding]:
         if isinstance(event, events.Step):
             stepped.setdefault(id(event.optimizer), event)
         elif isinstance(event, events.Called) and event.name == "Scheduler.step" and event.loops:
+            if event.args or event.keywords or event.spread:
+                continue  # `step(epoch)` says where in the schedule it is
             optimizer, name = optimizer_of(event)
             info = known_scheduler(name)
             if optimizer is None or optimizer.cells.get("escaped") or info is None or info.metric:
