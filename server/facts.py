@@ -505,7 +505,7 @@ def join(a: object, b: object) -> object:
         return ParameterOf(tuple(dict.fromkeys(a.leaves + b.leaves)), all_of=False)
     if isinstance(a, Range) and isinstance(b, Range):
         return Range(join(a.each, b.each))
-    if isinstance(a, Sequence) and isinstance(b, Sequence) and a.kind == b.kind:
+    if isinstance(a, Sequence) and isinstance(b, Sequence) and a.kind == b.kind != "contextmanager":
         return join_sequences(a, b)
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         return join_mappings(a, b)
@@ -517,6 +517,8 @@ def join(a: object, b: object) -> object:
 
 def join_sequences(a: Sequence, b: Sequence) -> Value:
     """Two lists that are not the same object: only what their elements have in common is kept."""
+    if a.kind == "contextmanager":
+        return UNKNOWN
     one, other = a.cells.get("items"), b.cells.get("items")
     if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
         return Sequence(a.kind, {"items": tuple(join(x, y) for x, y in zip(one, other, strict=True))}, a.place)

@@ -128,7 +128,7 @@ def enter(run: Interpreter, value: Value, e: ir.Expr) -> tuple[Value, Callable[[
 
         return value, leave
     if isinstance(value, Union):
-        if any(isinstance(o, Context) and o.mode is not None for o in value.options):
+        if any(_mode_in(o) is not None for o in value.options):
             return _maybe(run, value)
         return UNKNOWN, lambda: None
     name = getattr(value, "name", "")
@@ -161,15 +161,24 @@ def _unknown_block(run: Interpreter) -> Callable[[], None]:
     return lambda: None
 
 
+def _mode_in(value: Value) -> Mode | None:
+    """The grad mode inside a block under this context, if it sets one."""
+    if isinstance(value, Context):
+        return value.mode
+    mode = value.cells.get("at_yield") if isinstance(value, Sequence) else None
+    return mode if isinstance(mode, Mode) else None
+
+
 def _maybe(run: Interpreter, value: Union) -> tuple[Value, Callable[[], None]]:
     """One of several contexts: the mode inside is known only if they agree."""
     before = run.state.mode
     kinds = set()
     place: Place | None = None
     for option in value.options:
-        if isinstance(option, Context) and option.mode is not None:
-            kinds.add(option.mode.kind)
-            place = option.mode.place
+        mode = _mode_in(option)
+        if mode is not None:
+            kinds.add(mode.kind)
+            place = mode.place or place
         else:
             kinds.add(before.kind)
     kind = kinds.pop() if len(kinds) == 1 else MAYBE

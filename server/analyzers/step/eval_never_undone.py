@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ...edits import Applicability, Fix, FixContext
-from ...facts import External, Object, Switched, Tensor
+from ...facts import External, Leaf, Object, Switched, Tensor
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
 from ...rule import Rule
@@ -19,8 +19,14 @@ LAYERS = ("Dropout", "AlphaDropout", "FeatureAlphaDropout", "BatchNorm", "SyncBa
 
 def check(flow: Flow) -> Iterable[Finding]:
     trained: dict[int, events.Backward] = {}
-    for backward in flow.of(events.Backward):
-        trained.update((id(node), backward) for node in backward.nodes)
+    stepped: set[Leaf] = set()  # whose gradients a step applies, seen from the end
+    for event in reversed(flow.events):
+        if isinstance(event, events.Step):
+            stepped.update(event.leaves)
+        elif isinstance(event, events.Zero):
+            stepped.difference_update(event.leaves)
+        elif isinstance(event, events.Backward) and not stepped.isdisjoint(event.reached):
+            trained.update((id(node), event) for node in event.nodes)
     evaluated: set[Switched] = set()  # calls of `eval` under which something was only evaluated
     clean: dict[Place, set[Switched]] = {}  # where a layer was trained in training mode, and what had put it there
     for event in flow.of(events.Forward):
