@@ -370,7 +370,10 @@ def augment(run: Interpreter, s: ir.AugAssign) -> None:
     if s.op == "+" and isinstance(new, Tensor) and new.live:
         keep(run, value, "sum", new, run.place(s.value.at))
     if isinstance(s.target, ir.Name):
-        run.bind(s.target.id, new)
+        if isinstance(old, Tensor) and not old.opaque:
+            _tensors.rebind(run, s.target, new, old)
+        else:
+            run.bind(s.target.id, new)
         if run.watch is not None:
             run.observe(s.target, new)
     elif isinstance(s.target, ir.Attr):

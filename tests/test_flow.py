@@ -1,0 +1,279 @@
+"""What the interpreter knows, asked inside the program: `reveal(x)  # attached`.
+
+The words: attached, cut, plain, leaf, number, array, unknown; `off`, `on`, `maybe` for `reveal(mode)`.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from fixture import MemoryFiles
+
+from gradline import ir
+from gradline.facts import Array, Const, Mode, Number, Tensor, Value
+from gradline.findings import Place
+from gradline.flow import events, interpret
+from gradline.flow.interp import Interpreter
+from gradline.flow.tensors import graph_of
+from gradline.project import Project
+
+HEAD = """\
+import random
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+model = nn.Linear(4, 1)
+x = torch.randn(8, 4)
+"""
+
+
+def word(value: Value) -> str:
+    if isinstance(value, Tensor):
+        if value.leaf is not None:
+            return "leaf"
+        node, sure = graph_of(value)
+        if not sure:
+            return "unknown"
+        return "attached" if node is not None else "cut" if value.cuts else "plain"
+    if isinstance(value, (Number, Const)):
+        return "number"
+    return "array" if isinstance(value, Array) else "unknown"
+
+
+def revealed(files: dict[str, str]) -> list[tuple[str, str]]:
+    """For each `reveal(expression)  # word` of main.py: what the interpreter says, and the word."""
+    memory = MemoryFiles(files)
+    project = Project(memory)
+    module = project.module(memory.paths()[0])
+    assert module is not None
+    text = module.source.text
+    marks = list(re.finditer(r"reveal\((.*)\)  # (\w+)", text))
+    asked: dict[Place, list[tuple[Value, Mode]]] = {Place(module.path, m.start(1), m.end(1)): [] for m in marks}
+
+    def watch(run: Interpreter, e: ir.Expr | ir.Param, value: Value) -> None:
+        found = asked.get(run.place(e.at))
+        if found is not None:
+            found.append((value, run.state.mode))
+
+    interpret(project, module, lambda name, text: False, watch)
+    answers = []
+    for mark in marks:
+        seen = asked[Place(module.path, mark.start(1), mark.end(1))]
+        assert seen, f"never reached: {mark[0]}"
+        value, mode = seen[-1]
+        said = mode.kind if mark[2] in ("on", "off", "inference", "maybe") else word(value)
+        answers.append((said, mark[2]))
+    return answers
+
+
+PROGRAMS = {
+    "operations keep the line": """
+reveal(model(x))  # attached
+reveal(model(x).relu().sum())  # attached
+reveal(x * 2)  # plain
+reveal(model.weight)  # leaf
+""",
+    "cuts": """
+y = model(x)
+reveal(y.detach())  # cut
+reveal(y.data)  # cut
+reveal(y.sum().item())  # number
+reveal(y.detach().numpy())  # array
+reveal(torch.tensor(y))  # cut
+reveal(y.argmax(dim=1))  # cut
+reveal(y > 0)  # cut
+reveal(torch.stack([y, y]))  # attached
+reveal((y > 0) * y)  # attached
+""",
+    "a coefficient is no cut": """
+y = model(x).mean()
+reveal(y / y.item())  # attached
+reveal(y + (x.sum() - y).detach())  # attached
+""",
+    "grad mode is a dynamic scope": """
+def inner():
+    return model(x)
+
+with torch.no_grad():
+    reveal(x)  # off
+    reveal(inner())  # cut
+    with torch.enable_grad():
+        reveal(inner())  # attached
+reveal(inner())  # attached
+
+@torch.no_grad()
+def decorated():
+    return inner()
+reveal(decorated())  # cut
+reveal(x)  # on
+""",
+    "a switch outlives its function": """
+def evaluate():
+    torch.set_grad_enabled(False)
+evaluate()
+reveal(model(x))  # cut
+torch.set_grad_enabled(True)
+reveal(model(x))  # attached
+""",
+    "saved and restored": """
+def guarded():
+    before = torch.is_grad_enabled()
+    torch.set_grad_enabled(False)
+    try:
+        return model(x)
+    finally:
+        torch.set_grad_enabled(before)
+reveal(guarded())  # cut
+reveal(x)  # on
+""",
+    "branches join": """
+y = model(x)
+if random.random() > 0.5:
+    z = y.detach()
+else:
+    z = y
+reveal(z)  # unknown
+w = y if random.random() > 0.5 else y * 2
+reveal(w)  # attached
+with torch.set_grad_enabled(random.random() > 0.5):
+    reveal(x)  # maybe
+""",
+    "what is known decides": """
+for phase in ("train", "val"):
+    with torch.set_grad_enabled(phase == "train"):
+        y = model(x)
+    if phase == "train":
+        reveal(y)  # attached
+    else:
+        reveal(y)  # cut
+""",
+    "containers and attributes": """
+class Box:
+    def __init__(self):
+        self.values = []
+        self.last = None
+
+    def put(self, value):
+        self.values.append(value)
+        self.last = value
+
+box = Box()
+box.put(model(x))
+reveal(box.last)  # attached
+reveal(box.values[0])  # attached
+losses = {"a": model(x).sum(), "b": model(x).sum().item()}
+reveal(losses["a"])  # attached
+reveal(losses["b"])  # number
+first, *rest = [model(x), x]
+reveal(first)  # attached
+reveal(sum([model(x).sum() for _ in range(3)]))  # attached
+""",
+    "closures, defaults, generators, partial": """
+import functools
+
+def outer(scale=2):
+    def run(value):
+        return model(value) * scale
+    return run
+reveal(outer()(x))  # attached
+
+def batches():
+    for _ in range(3):
+        yield x
+for batch in batches():
+    reveal(model(batch))  # attached
+
+half = functools.partial(torch.mul, 0.5)
+reveal(half(model(x)))  # attached
+""",
+    "frozen": """
+for p in model.parameters():
+    p.requires_grad = False
+reveal(model(x))  # plain
+model.requires_grad_(True)
+reveal(model(x))  # attached
+""",
+    "in place": """
+a = torch.zeros(8, 1)
+b = a
+a += model(x)
+reveal(a)  # attached
+reveal(b)  # attached
+""",
+    "checkpoint and compile are transparent": """
+from torch.utils.checkpoint import checkpoint
+reveal(checkpoint(model, x, use_reentrant=False))  # attached
+reveal(torch.compile(model)(x))  # attached
+""",
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_is_known(name: str) -> None:
+    answers = revealed({"main.py": HEAD + PROGRAMS[name]})
+    assert [said for said, _ in answers] == [meant for _, meant in answers]
+
+
+def test_other_files() -> None:
+    files = {
+        "main.py": "import torch\nfrom pkg import helper, Net\nfrom pkg.deep.low import *\nx = torch.randn(2, 4)\n"
+        "net = Net()\nreveal(net(x))  # attached\nreveal(helper(net, x))  # cut\nreveal(lower(net(x)))  # number\n",
+        "pkg/__init__.py": "from .net import Net\nfrom . import tools\nhelper = tools.helper\n",
+        "pkg/net.py": "from torch import nn\nclass Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.lin = nn.Linear(4, 1)\n    def forward(self, x):\n        return self.lin(x)\n",
+        "pkg/tools.py": "def helper(net, x):\n    return net(x).detach()\n",
+        "pkg/deep/low.py": "def lower(y):\n    return float(y.sum())\n",
+    }
+    answers = revealed(files)
+    assert [said for said, _ in answers] == [meant for _, meant in answers]
+
+
+def test_import_cycle_and_what_an_import_leaves() -> None:
+    files = {
+        "main.py": "import torch\nimport a\nreveal(torch.nn.Linear(2, 1)(torch.randn(1, 2)))  # cut\n",
+        "a.py": "import b\nimport torch\n",
+        "b.py": "import a\nimport torch\ntorch.set_grad_enabled(False)\n",
+    }
+    answers = revealed(files)
+    assert [said for said, _ in answers] == [meant for _, meant in answers]
+
+
+def steps(body: str) -> list[events.Event]:
+    memory = MemoryFiles({"main.py": HEAD + body})
+    project = Project(memory)
+    module = project.module(memory.paths()[0])
+    assert module is not None
+    return interpret(project, module, lambda name, text: False)[0].events
+
+
+def test_the_second_pass_of_a_loop_is_a_second_iteration() -> None:
+    found = steps("optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\nfor _ in range(9):\n    model(x).sum().backward()\n    optimizer.step()\n")
+    stepped = [event for event in found if isinstance(event, events.Step)]
+    assert [bool(event.stale) for event in stepped] == [False, True]
+
+
+def test_a_graph_that_is_carried_over_is_walked_again() -> None:
+    found = steps("h = torch.zeros(8, 1)\nfor _ in range(9):\n    h = torch.tanh(model(x) + h)\n    h.sum().backward()\n")
+    walked = [event for event in found if isinstance(event, events.Backward)]
+    assert [bool(event.freed) for event in walked] == [False, True]
+
+
+def test_bounds_end_a_path_without_a_claim() -> None:
+    body = "def f(n):\n    return f(n - 1) + f(n - 2)\nreveal(f(9))  # unknown\n"
+    assert revealed({"main.py": HEAD + body})[0][0] == "unknown"
+
+
+def test_an_undone_branch_leaves_no_trace() -> None:
+    memory = MemoryFiles({"main.py": HEAD})
+    project = Project(memory)
+    run = Interpreter(project)
+    cells: dict[str, object] = {"kept": 1}
+    mark = run.state.mark()
+    run.state.set(cells, "kept", 2)
+    run.state.set(cells, "new", 3)
+    changes = run.state.take(mark)
+    assert cells == {"kept": 1}
+    run.state.apply(changes)
+    assert cells == {"kept": 2, "new": 3}
