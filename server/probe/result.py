@@ -93,7 +93,8 @@ def differences(ranks: list[dict]) -> list[dict[str, Any]]:
         rows = {row["name"]: row for row in other.get("parameters", ())}
         state = [n for n in base if n in rows and _states_differ(base[n], rows[n])]
         if state:
-            text = f"rank {first['rank']} and rank {other['rank']} differ in whether {len(state)} parameters got a gradient"
+            pair = f"rank {first['rank']} and rank {other['rank']}"
+            text = f"{pair} differ in whether {len(state)} parameters got a gradient"
             out.append({"kind": "gradients", "message": text, "parameters": state[:200]})
         norm = [
             n

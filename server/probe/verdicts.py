@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 from .options import Asked
 
 CONFIRMED, REFUTED, NOT_REACHED, UNDECIDED = "confirmed", "refuted", "not reached", "undecided"
-# A family (the hundreds of a code) that a run decides: which rules of the probe would show it, and after how many steps.
+# A family (the hundreds of a code) that a run decides: the rules of the probe that would show it, after how many steps.
 SHOWN_BY: dict[str, tuple[frozenset[str], int]] = {
     "1": (frozenset({"cut-graph", "hidden-error", "number-backward", "dead-term", "no-graph", "zero-gradient"}), 0),
     "2": (frozenset({"grad-mode-off", "grad-mode-left-off", "inference-tensor", "cut-graph"}), 0),
     "3": (frozenset({"graph-reused", "non-scalar-backward", "in-place", "no-graph", "backward-error"}), 0),
     "4": (frozenset({"gradients-accumulate", "cleared-before-step", "gradients-thrown-away", "step-before-backward",
                      "optimizer-never-steps", "stepped-twice", "clip-after-step"}), 2),
-    "5": (frozenset({"not-in-optimizer", "unregistered-module", "unregistered-parameter", "non-leaf-attribute", "unused",
-                     "made-in-forward", "stale-optimizer", "optimizer-holds-strays", "misspelt-requires-grad",
+    "5": (frozenset({"not-in-optimizer", "unregistered-module", "unregistered-parameter", "non-leaf-attribute",
+                     "unused", "made-in-forward", "stale-optimizer", "optimizer-holds-strays", "misspelt-requires-grad",
                      "requires-grad-on-module", "optimizer-all-frozen"}), 1),
 }  # fmt: skip
 # Rules whose statement is about the text, not about what happens: a run that goes well does not speak against them.
@@ -184,11 +184,9 @@ def _ran(report: dict, claim: Claim, lines: set, rules: frozenset, needed: int) 
     if claim.code[2:3] == "1" and cuts and report.get("backward_calls"):
         feeding = [c for c in cuts if c["feeds_the_loss"]]
         if not feeding:
-            return (
-                REFUTED,
-                f"{cuts[0]['op']} cut the graph here {sum(c['count'] for c in cuts)} times, and its result reached no loss",
-                None,
-            )
+            times = sum(c["count"] for c in cuts)
+            because = f"{cuts[0]['op']} cut the graph here {times} times, and its result reached no loss"
+            return REFUTED, because, None
         if all(not c["upstream_without_grad"] for c in feeding):
             return (
                 REFUTED,

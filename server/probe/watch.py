@@ -14,8 +14,9 @@ from .agent.run import Run
 class Watch:
     """`with gradline.watch(model, optimizer) as seen:` observes what runs inside, and prints the report at its end.
 
-    `things` are the models and optimizers to follow; what runs is followed in any case. Nothing is stopped, and every hook is taken out again. `seen.report` is the report as plain data, `None` before the
-    end. Raises RuntimeError when entered twice, or inside another watch.
+    `things` are the models and optimizers to follow; what runs is followed in any case. Nothing is stopped, and every
+    hook is taken out again. `seen.report` is the report as plain data, `None` before the end. Raises RuntimeError when
+    entered twice, or inside another watch.
     """
 
     _active = False

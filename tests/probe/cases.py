@@ -1,9 +1,12 @@
-"""Run the probe on a folder of cases and count: `python tests/probe/cases.py FOLDER [--only WORD] [--json OUT] [--kind bad|good]`.
+"""Run the probe on a folder of cases and count.
+
+    python tests/probe/cases.py FOLDER [--only WORD] [--json OUT] [--kind bad|good]
 
 A case is a folder with `case.toml` (`family`, `culprit = "file:line"`, for the faulty ones) and programs in `bad/` and
 `good/`, each with a `main.py`. Of the faulty ones are counted: the culprit's line named (as a finding's place, or with
 it in its evidence), and anything found above `possible`; of the good ones: findings above `possible`, which are false
-alarms. What `gradline check` says of each program is judged too, and its verdicts are counted. Cases whose fault cannot show in the first steps are listed in LATER with the reason, and counted apart.
+alarms. What `gradline check` says of each program is judged too, and its verdicts are counted.
+Cases whose fault cannot show in the first steps are listed in LATER with the reason, and counted apart.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def _clipped(run: Run, parameters: Any, frame: Any) -> None:
         run.extra.append(
             {
                 "rule": "clip-nothing",
-                "message": "no parameter is clipped: what is given here is empty (an iterator that was used up before?)",
+                "message": "no parameter is clipped: what is given here is empty (an iterator, used up before?)",
                 "at": show(stack),
                 "confidence": "certain",
                 "evidence": [],

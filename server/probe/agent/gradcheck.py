@@ -11,7 +11,7 @@ SLOW_ABOVE = 4_000  # elements: above, torch's fast mode, which checks a random 
 
 
 def check(thing: Any, inputs: list[str], name: str) -> dict[str, Any]:
-    """`{"ok": True, False or None, "words": …, "detail": …}` for an autograd function, a module or a plain function.
+    """`{"ok": True, False or None, "words": …, "detail": …}` for an autograd function, module or plain function.
 
     None: it could not be checked. Inputs are made as doubles: in single precision numerical gradients are noise.
     Raises what making the inputs or the module raises.
@@ -36,7 +36,8 @@ def check(thing: Any, inputs: list[str], name: str) -> dict[str, Any]:
         torch.autograd.gradgradcheck(function, arguments, fast_mode=True)
         words += "; second derivatives agree too"
     except Exception as error:
-        words += f"; second derivatives do not work ({str(error).splitlines()[0][:160] if str(error) else type(error).__name__})"
+        why = str(error).splitlines()[0][:160] if str(error) else type(error).__name__
+        words += f"; second derivatives do not work ({why})"
     return {"ok": True, "words": words, "detail": "fast mode" if fast else ""}
 
 
@@ -77,7 +78,7 @@ def _words(text: str, name: str, labels: list[str]) -> str:
         worst = _worst(text)
         return f"the gradient of {name} with respect to {label} is wrong: {worst}"
     if "not reentrant" in text:
-        return f"{name} gives different gradients when backward runs twice: it is not deterministic, or changes what it saved"
+        return f"{name} gives other gradients when backward runs twice: it is random, or changes what it saved"
     if "incorrect number of gradients" in text or "returned an" in text:
         return f"backward of {name} is wrong: {text.splitlines()[0]}"
     if "none of the" in text.lower() or "does not require" in text:

@@ -365,7 +365,9 @@ class Judge:
         for entry in run.zero_ops.values():
             names = {k: zero[k] for k in zero if k in entry["up"]}
             if names:
-                text = f"{len(names)} parameters get an all-zero gradient: the derivative of {entry['op']} is zero everywhere"
+                text = (
+                    f"{len(names)} parameters get an all-zero gradient: {entry['op']} has a zero derivative everywhere"
+                )
                 self.add("zero-gradient", text, entry["at"], "likely", (), names.values())
             for key in names:
                 zero.pop(key)
@@ -374,7 +376,7 @@ class Judge:
                 text = f"{entry['module']} outputs only zeros: nothing before it gets a gradient"
                 self.add("dead-activation", text, entry["at"], "likely", (), zero.values())
         elif zero:
-            text = f"{len(zero)} parameters got an all-zero gradient in the steps seen (a layer that starts at zero does that)"
+            text = f"{len(zero)} parameters got an all-zero gradient in the steps seen (as after a layer that starts at zero)"
             self.add("zero-gradient", text, None, "possible", (), zero.values())
 
     def _loss_is_a_leaf(self) -> None:
@@ -471,7 +473,7 @@ class Judge:
             if held is None and not isinstance(parameter, run.torch.nn.Parameter):
                 continue  # an input that requires grad (saliency, a penalty, an attack) is no parameter
             kind = type(parameter).__name__
-            text = f"a trainable {kind} of shape {list(parameter.shape)} is used, and belongs to no module and no optimizer"
+            text = f"a trainable {kind} of shape {list(parameter.shape)} belongs to no module and no optimizer"
             used = one(run.leaves[key][1])
             where = held[1] if held and held[1] else used
             self.add(
@@ -484,7 +486,9 @@ class Judge:
         if not self.bad:
             attribute = self._non_leaf_attribute()
             if attribute is not None:
-                text = f"{attribute[0]} is computed from a parameter that is not registered: it is no leaf, and nothing trains it"
+                text = (
+                    f"{attribute[0]} is computed from an unregistered parameter: it is no leaf, and nothing trains it"
+                )
                 self.add("non-leaf-attribute", text, attribute[1], "certain")
 
     def _non_leaf_attribute(self) -> tuple[str, dict | None] | None:
@@ -509,7 +513,7 @@ class Judge:
         return None
 
     def _holder(self, thing: Any, modules: list | None = None) -> tuple[str, dict | None] | None:
-        """The attribute of a module that hides it in itself, a list, a tuple or a dict; and the line that assigns it."""
+        """The attribute of a module that hides it, itself or in a list, tuple or dict; and the line that assigns it."""
 
         def find(value: Any, path: str, depth: int) -> str | None:
             if value is thing:
@@ -727,7 +731,8 @@ class Judge:
                 ]
                 if drifting:
                     place = run.train_at.get(id(root)) or run.train_at.get(id(child))
-                    text = f"{name} is frozen, yet its {len(drifting)} batch norm layers are in train mode: their running statistics move"
+                    what = f"its {len(drifting)} batch norm layers are in train mode: their running statistics move"
+                    text = f"{name} is frozen, yet {what}"
                     self.add("frozen-batchnorm-moves", text, one(place), "possible" if place is None else "likely")
 
     def _parallel(self) -> None:
@@ -758,7 +763,8 @@ class Judge:
             for name, module in root.named_modules() if root is not None else ():
                 if "requires_grad" in vars(module):
                     place = sources.attribute_set(run.user_files(), "requires_grad", name.rpartition(".")[2])
-                    text = f"requires_grad is set on the module {name or type(module).__name__}: that is a plain attribute, and freezes nothing"
+                    what = "that is a plain attribute, and freezes nothing"
+                    text = f"requires_grad is set on the module {name or type(module).__name__}: {what}"
                     self.add("requires-grad-on-module", text, one(place), "certain")
         for name, parameter in self.parameters.values():
             odd = [key for key in vars(parameter) if re.fullmatch(r"require_?s?_?grads?|requires?_?gradients?", key)]
@@ -851,7 +857,7 @@ class Judge:
         return None
 
     def _wrong_thing(self, message: str, stack: list, text: str, at: Any) -> tuple:
-        """`'float' object has no attribute 'backward'`, `'NoneType' object has no attribute 'item'`: where it came from."""
+        """`'float' object has no attribute 'backward'`, `'NoneType' ... 'item'`: where the thing came from."""
         found = re.match(r"'(\w+)' object has no attribute '(\w+)'", message)
         if not found:
             return "program-error", at, [], text

@@ -26,7 +26,7 @@ PATIENCE = 1.0  # seconds that the main thread gets to end by itself when it is 
 
 
 def observe(options: dict[str, Any]) -> Run:
-    """Set up the observation of this process: hooks at `import torch`, writes, lines, and the ear for the supervisor."""
+    """Set up the observation of this process: hooks at `import torch`, writes, lines, an ear for the supervisor."""
     run = Run(options, Places(options.get("roots") or [os.getcwd()]))
 
     def install() -> None:

@@ -127,9 +127,8 @@ class Run:
         except Exception as error:
             at = traceback.extract_tb(error.__traceback__)[-1]
             name = getattr(work, "__name__", "?")
-            self.note(
-                f"probe: {name}: {type(error).__name__}: {str(error)[:160]} ({os.path.basename(at.filename)}:{at.lineno})"
-            )
+            where = f"{os.path.basename(at.filename)}:{at.lineno}"
+            self.note(f"probe: {name}: {type(error).__name__}: {str(error)[:160]} ({where})")
             return None
         finally:
             self.busy -= 1
