@@ -282,7 +282,7 @@ def learn_module(cls, samples):
     entry["inplace"] = "inplace" in parameters
     if "reduction" in parameters:
         entry["reduction"] = parameters.index("reduction")
-    outs, ranks, grads, keeps, by_mode = [], [], [], [], False
+    outs, ranks, sizes, grads, keeps, by_mode = [], [], [], [], [], False
     for sample in samples[:12]:
         try:
             m, given, _, out, changed = call(cls, sample)
@@ -295,6 +295,8 @@ def learn_module(cls, samples):
         outs.append(kinds(out))
         if flat(out) and sample[1].get("reduction") != "none":
             ranks.append((flat(out)[0].dim(), [a.dim() for a in given if torch.is_tensor(a)]))
+        if flat(out) and flat(given) and not entry["loss"]:
+            sizes.append([flat(out)[0].shape, *(t.shape for t in flat(given))])
         grads.append(grad_to_input(cls, sample))
         if given:
             keeps.append(kept(cls, sample))
@@ -313,6 +315,9 @@ def learn_module(cls, samples):
         entry["shape"] = "elementwise"
     elif ranks and all(r > 0 for r, _ in ranks):
         entry["shape"] = "nonscalar"
+    if any(len(first) > 1 for _, first, *_ in sizes) and all(first == size for size, first, *_ in sizes):
+        told = any(len(one) == 2 or len(set(one)) > 1 for one in sizes)  # that it is the first input's, not another's
+        entry["sizes"] = "same" if told else ""
     return {k: v for k, v in entry.items() if v or (v == 0 and k == "reduction")}
 
 

@@ -34,6 +34,7 @@ What is recorded of a name:
   frees     a second backward through it raises: always, sometimes, never
   shape     scalar (0-dim whatever goes in), elementwise (0-dim if and only if all inputs are), reduce (0-dim without
             `dim`; with as few tensors as it takes: `max(x)`, not `max(x, y)`), nonscalar (never 0-dim), unknown
+  sizes     broadcast: the (first) output has the size of all inputs, broadcast; of a loss, with reduction="none"
   reduction, dim   where that argument stands, counted as the call is written
 """
 
@@ -446,9 +447,27 @@ def other_sizes(name, args, kw):
         }
 
 
+def sizes_of(facts):
+    """Whether the first output always has the size of all inputs, broadcast: of a loss, where it does not reduce."""
+    if any(f["reduction"] is not None for f in facts):
+        facts = [f for f in facts if f["reduction"] == "none"]
+    told = False
+    for f in facts:
+        if not f["shapes"] or not f["ins"] or f["out"][0]["kind"] != "tensor":
+            return ""
+        try:
+            if f["shapes"][0] != list(torch.broadcast_shapes(*f["ins"])):
+                return ""
+        except RuntimeError:
+            return ""
+        told = told or len(f["shapes"][0]) > 1
+    return "broadcast" if told else ""
+
+
 # ------------------------------------------------------------------ one function
 def learn(name, ops, table):
     facts, broken, saves, frees = [], "", [], []
+    overloads = set()  # of which was measured what they keep: `x ** y` and `x ** 2` are two
     reduction_at, dim_at = positions(name, ("reduction",)), positions(name, ("dim", "dims", "axis"))
     keepdim_at, sizes = positions(name, ("keepdim",)), []
     begun = time.process_time()
@@ -466,7 +485,9 @@ def learn(name, ops, table):
             same_call = {k: f[k] for k in ("reduction", "dim", "keepdim", "dim_at", "tensors")}
             sizes.extend(same_call | s for s in other_sizes(name, args, kw))
         facts.append(f)
-        if f["class"] in ("flows", "partial", "zero") and len(saves) < SAVE_SAMPLES:
+        overload = tuple(is_tensor(a) for a in args)
+        if f["class"] in ("flows", "partial", "zero") and (len(saves) < SAVE_SAMPLES or overload not in overloads):
+            overloads.add(overload)
             try:
                 s, fr = measure_saves(name, args, kw)
                 saves.append(s)
@@ -509,6 +530,8 @@ def learn(name, ops, table):
     entry.update(saves_entry(saves, frees))
     method = name.startswith("torch.Tensor.")
     entry["shape"] = shape_of(good + sizes)
+    if found := sizes_of(good + sizes):
+        entry["sizes"] = found
     bumped = {f["bumps"] for f in good}
     if bumped == {True}:
         entry["inplace"] = True

@@ -437,6 +437,9 @@ def by_hand():
     H["torch.sparse_bsr_tensor"] = H["torch.sparse_bsc_tensor"] = [
         c(torch.tensor([0, 1]), torch.tensor([0]), T(1, 2, 2), (2, 2))
     ]
+    # a number in the place of a tensor is another overload, which keeps other things
+    for n in ("pow", "float_power", "xlogy"):
+        add(f"torch.{n} {t}{n}", c(x(), 2.0))
     # what makes a scalar of a vector, or a vector of scalars
     H[t + "__getitem__"] = [c(T(4), 0), c(T(4), slice(0, 2)), c(T(2, 3), 0), c(T(4), torch.tensor([0, 1]))]
     H["torch.stack"] = [c([T(), T()]), c([T(2), T(2)])]

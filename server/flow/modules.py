@@ -519,7 +519,7 @@ def call_container_module(run: Interpreter, obj: Object, cls: str, args: Args, e
             found.sure = found.sure or sure
     found.unknown = found.unknown or not exact
     place = run.place(e.at) if e is not None else None
-    return recorded(run, obj.label or "Sequential", found, place, MANY if leaves else ANY_RANK, saves=None)
+    return recorded(run, obj.label or "Sequential", found, place, saves=None)
 
 
 def apply_module(run: Interpreter, obj: Object, info: torchlib.Module, args: Args, place: Place | None) -> Value:
@@ -577,7 +577,7 @@ def apply_module(run: Interpreter, obj: Object, info: torchlib.Module, args: Arg
     if info.loss:
         result = replace(result, measure=LOSS)
     shape = first.shape if isinstance(first, Tensor) else None
-    shape = shapes.of_layer(info.name, info.shape == "elementwise", made_args, shape)
+    shape = shapes.of_layer(info.name, info.sizes == "same", made_args, shape)
     return _shaped(info.outputs, shapes.shaped(result, shape))
 
 
@@ -594,14 +594,17 @@ def module_rank(run: Interpreter, obj: Object, info: torchlib.Module, found: Inp
             value = made.get(info.reduction, "reduction", Const("mean"))
             if not isinstance(value, Const):
                 return ANY_RANK
-            return MANY if value.value == "none" else SCALAR
+            return SCALAR if value.value != "none" else shapes.unreduced(found.tensors)
         return SCALAR if info.shape == "scalar" else ANY_RANK
     if info.shape == "scalar":
         return SCALAR
     if info.shape == "elementwise":
         ranks = {t.rank for t in found.tensors}
-        return MANY if MANY in ranks else SCALAR if ranks == {SCALAR} and not found.unknown else ANY_RANK
-    return MANY if info.parameters else ANY_RANK
+        if ranks == {SCALAR} and not found.unknown:
+            return SCALAR
+        if MANY in ranks and info.sizes == "same":
+            return MANY
+    return MANY if shapes.features(info.name, obj.cells.get("args")) > 1 else ANY_RANK
 
 
 # The parts of the interpreter know each other: these come when this one is complete.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..facts import MANY, SCALAR, Const, External, Number, Sequence, Tensor, Value
+from ..facts import ANY_RANK, MANY, SCALAR, Const, External, Number, Sequence, Tensor, Value
 from .interp import Args
 
 Shape = tuple[object, ...]
@@ -20,24 +20,15 @@ REDUCE = frozenset(
 )
 SAME = frozenset(["clone", "contiguous", "softmax", "log_softmax", "dropout", "detach", "zeros_like", "ones_like",
                   "rand_like", "randn_like", "empty_like", "full_like", "layer_norm", "cumsum", "flip", "roll"])  # fmt: skip
-LAYERS = frozenset(
-    f"torch.nn.{name}"
-    for name in [
-        "Identity",
-        "Dropout",
-        "BatchNorm1d",
-        "BatchNorm2d",
-        "BatchNorm3d",
-        "LayerNorm",
-        "GroupNorm",
-        "InstanceNorm1d",
-        "InstanceNorm2d",
-        "Softmax",
-        "LogSoftmax",
-        "SyncBatchNorm",
-        "RMSNorm",
-    ]
-)
+# The argument that says how many features a layer gives, in each row or at each place.
+FEATURES = {
+    "torch.nn.Linear": (1, "out_features"),
+    "torch.nn.LazyLinear": (0, "out_features"),
+    **{f"torch.nn.{kind}{n}d": (1, "out_channels") for kind in ("Conv", "ConvTranspose") for n in (1, 2, 3)},
+    **{f"torch.nn.{name}": (1, "hidden_size") for name in ("LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "RNNCell")},
+    **{f"torch.nn.{name}": (1, "embedding_dim") for name in ("Embedding", "EmbeddingBag")},
+    "torch.nn.Bilinear": (2, "out_features"),
+}
 
 
 def shaped(tensor: Tensor, shape: Shape | None) -> Tensor:
@@ -142,7 +133,7 @@ def of_op(short: str, elementwise: bool, inputs: list[Value], args: Args | None,
         place = _dim(given[0] if given else args.keywords.get("dim") if args is not None else None, len(shape) + 1)
         return None if place is None else (*shape[:place], 1, *shape[place:])
     if short in ("view", "reshape"):
-        return of_sizes(given) if given and not isinstance(given[0], External) else None
+        return _viewed(shape, given) if given and not isinstance(given[0], External) else None
     if short in ("flatten", "ravel"):
         start = (
             given[0].value
@@ -151,12 +142,33 @@ def of_op(short: str, elementwise: bool, inputs: list[Value], args: Args | None,
             if args
             else None
         )
+        if len(given) > 1 or (args is not None and "end_dim" in args.keywords):
+            return None
         if start in (None, 0):
-            return (None,)
-        return (shape[0], None) if start == 1 and len(shape) > 1 else None
+            return (_product(shape),)
+        return (shape[0], _product(shape[1:])) if start == 1 and len(shape) > 1 else None
     if short in ("t", "T") and len(shape) == 2:
         return shape[::-1]
+    if short == "gather":
+        index = given[1] if len(given) > 1 else args.keywords.get("index") if args is not None else None
+        return of_value(index) if isinstance(index, Tensor) else None
     return None
+
+
+def _viewed(shape: Shape, given: list[Value]) -> Shape | None:
+    """`x.view(-1, 4)`: the size that is left open follows from the others."""
+    sizes = of_sizes(given)
+    if sizes is None:
+        return None
+    if len(given) == 1 and isinstance(given[0], Sequence):
+        items = given[0].cells.get("items")
+        given = list(items) if isinstance(items, tuple) else given
+    left = [i for i, size in enumerate(given) if isinstance(size, Const) and size.value == -1]
+    total = _product(shape)
+    others = _product(tuple(size for i, size in enumerate(sizes) if i not in left))
+    if len(left) != 1 or total is None or not others or total % others:
+        return sizes
+    return (*sizes[: left[0]], total // others, *sizes[left[0] + 1 :])
 
 
 def _dim(value: object, rank: int) -> int | None:
@@ -226,31 +238,53 @@ def of_index(shape: Shape | None, index: Value) -> Shape | None:
     return (*dims, *shape[position:])
 
 
-def of_layer(name: str, elementwise: bool, made: object, shape: Shape | None) -> Shape | None:
+def of_layer(name: str, same: bool, made: object, shape: Shape | None) -> Shape | None:
     """What a layer of torch makes of its input's shape; `made` are the arguments it was made with."""
     if shape is None:
         return None
-    if elementwise or name in LAYERS:
+    if same:
         return shape
-    if name == "torch.nn.Linear" and shape and isinstance(made, Args):
-        out = made.get(1, "out_features", None)
-        return (*shape[:-1], out.value if isinstance(out, Const) else None)
-    if (
-        name == "torch.nn.Flatten"
-        and len(shape) > 1
-        and isinstance(made, Args)
-        and not made.positional
-        and not made.keywords
-    ):
-        return (shape[0], None)
+    if not isinstance(made, Args):
+        return None
+    if name in ("torch.nn.Linear", "torch.nn.LazyLinear", "torch.nn.Embedding"):
+        kept = shape if name == "torch.nn.Embedding" else shape[:-1]
+        return (*kept, features(name, made) or None)
+    if name == "torch.nn.Flatten" and len(shape) > 1 and not made.positional and not made.keywords:
+        return (shape[0], _product(shape[1:]))
     return None
 
 
-def batched(shape: Shape | None) -> Shape | None:
-    """A batch of tensors of this shape."""
-    return None if shape is None else (None, *shape)
+def features(name: str, made: object) -> int:
+    """How many features a layer of torch gives; 0 where that is not known."""
+    if name not in FEATURES or not isinstance(made, Args):
+        return 0
+    index, word = FEATURES[name]
+    out = made.get(index, word, None)
+    return out.value if isinstance(out, Const) and isinstance(out.value, int) else 0
 
 
-def rows(shape: Shape | None) -> Shape | None:
-    """A batch of the rows of a tensor."""
-    return None if not shape else (None, *shape[1:])
+def unreduced(inputs: list[Tensor]) -> str:
+    """How many elements a loss has that does not reduce: as many as there are samples."""
+    return ANY_RANK if any(t.shape is not None and (not t.shape or t.shape[0] == 1) for t in inputs) else MANY
+
+
+def _product(sizes: Shape) -> int | None:
+    total = 1
+    for size in sizes:
+        if not isinstance(size, int):
+            return None
+        total *= size
+    return total
+
+
+def batched(shape: Shape | None, size: int | None = None) -> Shape | None:
+    """A batch of so many tensors of this shape."""
+    return None if shape is None else (size, *shape)
+
+
+def rows(shape: Shape | None, size: int | None = None) -> Shape | None:
+    """A batch of so many of the rows of a tensor, or of all if there are fewer."""
+    if not shape:
+        return None
+    there = shape[0]
+    return (min(size, there) if size is not None and isinstance(there, int) else size, *shape[1:])

@@ -199,8 +199,9 @@ def operate(
         if measure:
             result = replace(result, measure=measure)
         op = torchlib.op(name)
-        shape = shapes.of_op(name.rpartition(".")[2], op is not None and op.shape == "elementwise", inputs, args, shift)
-        result = shapes.shaped(result, shape)
+        if op is None or op.reduction is None or result.rank == MANY:
+            broadcasts = op is not None and op.sizes == "broadcast"
+            result = shapes.shaped(result, shapes.of_op(name.rpartition(".")[2], broadcasts, inputs, args, shift))
     return result
 
 
@@ -455,7 +456,7 @@ def rank_of(run: Interpreter, op: torchlib.Op, found: Inputs, args: Args | None,
         if op.reduction is not None and args is not None:
             value = args.get(op.reduction, "reduction", Const("mean"))
             if isinstance(value, Const):
-                return MANY if value.value == "none" else SCALAR
+                return SCALAR if value.value != "none" else shapes.unreduced(found.tensors)
             return ANY_RANK
         return SCALAR
     if op.shape == "reduce":
@@ -468,11 +469,15 @@ def rank_of(run: Interpreter, op: torchlib.Op, found: Inputs, args: Args | None,
     if op.shape == "elementwise":
         ranks = {t.rank for t in found.tensors}
         if MANY in ranks:
-            return MANY
+            return MANY if op.sizes == "broadcast" or op.name.rpartition(".")[2] in GROWING else ANY_RANK
         return SCALAR if ranks == {SCALAR} and not found.unknown else ANY_RANK
     if op.alias == "always" and op.name.rpartition(".")[2] in ("view", "reshape", "t", "transpose", "permute", "unsqueeze", "flatten"):
         return MANY if any(t.rank == MANY for t in found.tensors) else ANY_RANK
     return ANY_RANK
+
+
+# Whatever comes out of these has at least as many elements as each of what went in.
+GROWING = frozenset({"cat", "concat", "concatenate", "hstack", "vstack", "dstack", "stack"})
 
 
 def dim_given(op: torchlib.Op, args: Args) -> bool:

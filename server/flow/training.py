@@ -63,6 +63,8 @@ class Grad:
     origin: Place | None = None
     dropped: tuple[Place, Place] | None = None
     by: Place | None = None
+    crossed: Place | None = None  # a step of another optimizer that left a fresh one where it was
+    leftover: tuple[Place, Place] | None = None  # what it was added to: made where, and left by which step
 
     def join(self, other: Grad) -> Grad:
         if self.state != other.state:
@@ -71,6 +73,7 @@ class Grad:
             self.state, self.place or other.place, self.lost if other.lost else None,
             self.scaled if self.scaled == other.scaled else None, self.origin if other.origin else None,
             self.dropped if other.dropped else None, self.by if other.by else None,
+            self.crossed if other.crossed else None, self.leftover if other.leftover else None,
         )  # fmt: skip
 
 
@@ -242,7 +245,10 @@ def backward(
             dropped = old.dropped
             if old.lost is not None and old.origin == place and not leaf.cells.get("grad-read"):
                 dropped = (old.lost, place)
-            run.state.set(leaf.cells, "grad", Grad("fresh", place, scaled=scaled, dropped=dropped))
+            leftover = old.leftover
+            if old.crossed is not None and old.place is not None and old.place != place:
+                leftover = (old.place, old.crossed)
+            run.state.set(leaf.cells, "grad", Grad("fresh", place, scaled=scaled, dropped=dropped, leftover=leftover))
         elif old.state in ("used", "stale"):
             if old.place is not None:
                 stale.append((leaf, old.place))
@@ -609,7 +615,7 @@ def optimizer_leaves(optimizer: Object) -> tuple[Leaf, ...]:
 def step(run: Interpreter, optimizer: Object, place: Place, via: str = "", closure: bool = False) -> None:
     """The leaves move; their gradients stay where they are."""
     leaves = optimizer_leaves(optimizer)
-    empty, stale, dropped = [], [], []
+    empty, stale, dropped, leftover = [], [], [], []
     pending = 0
     scaled = again = None
     states = {grad_of(leaf).state for leaf in leaves}
@@ -627,15 +633,22 @@ def step(run: Interpreter, optimizer: Object, place: Place, via: str = "", closu
             again = grad.by
         if grad.state == "fresh" and grad.dropped is not None:
             dropped.append((leaf, *grad.dropped))
+        if grad.state == "fresh" and grad.leftover is not None:
+            leftover.append((leaf, *grad.leftover))
         if grad.state in ("fresh", "stale"):
             run.state.set(leaf.cells, "grad", Grad("used", grad.place, by=place, scaled=grad.scaled))
         if grad.state != "none":
             bump(run, leaf.storage, place)
     run.state.set(optimizer.cells, "stepped", place)
+    for other in run.objects:
+        for leaf in optimizer_leaves(other):
+            grad = grad_of(leaf)
+            if grad.state == "fresh" and grad.crossed is None and leaf not in leaves:
+                run.state.set(leaf.cells, "grad", replace(grad, crossed=place))
     run.record(
         events.Step(
             place, run.stack, optimizer, leaves, tuple(empty), pending, tuple(stale), scaled, again, tuple(dropped),
-            run.guards, via, closure, run.state.shared.get("autocast"),
+            run.guards, via, closure, run.state.shared.get("autocast"), tuple(leftover),
         )
     )  # fmt: skip
 
@@ -804,28 +817,38 @@ def data_of(run: Interpreter, obj: Object) -> Value:
         member = _objects.find(dataset.cls, "__getitem__", run)
         if member is not None and isinstance(member[0], Function):
             item = _calls.call(run, _objects.bound(member[0], dataset), Args([Number()], {}), None)
-            return batch_of(run, item)
+            return batch_of(run, item, batch_size(obj))
     while isinstance(dataset, Object) and isinstance(dataset.cells.get("dataset"), Object):
         dataset = dataset.cells["dataset"]  # a `Subset`
     single = isinstance(dataset, Object) and dataset.cells.get("tensors")
     if isinstance(single, tuple) and single and not (isinstance(collate, Value) and not _is_none(collate)):
-        return Sequence("list", {"items": tuple(replace(DATA, shape=shapes.rows(shapes.of_value(t))) for t in single)})
+        size = batch_size(obj)
+        return Sequence("list", {"items": tuple(replace(DATA, shape=shapes.rows(shapes.of_value(t), size)) for t in single)})
     if "tensors" in obj.cells or isinstance(dataset, Object):
         return DATA
     return DATA if obj.cells.get("collate") is None else UNKNOWN
 
 
-def batch_of(run: Interpreter, item: Value) -> Value:
+def batch_size(loader: Object) -> int | None:
+    """How many samples a batch of a DataLoader has, but for the last one."""
+    made = loader.cells.get("args")
+    if not isinstance(made, Args) or loader.cells.get("batch_sampler") not in (UNKNOWN, None) or made.spread:
+        return None
+    size = made.get(1, "batch_size", Const(1))
+    return size.value if isinstance(size, Const) and isinstance(size.value, int) else None
+
+
+def batch_of(run: Interpreter, item: Value, size: int | None = None) -> Value:
     """What the default collate function makes of a dataset's items."""
     if isinstance(item, Sequence) and isinstance(item.cells.get("items"), tuple):
-        return Sequence("list", {"items": tuple(batch_of(run, i) for i in item.cells["items"])})  # type: ignore[attr-defined]
+        return Sequence("list", {"items": tuple(batch_of(run, i, size) for i in item.cells["items"])})  # type: ignore[attr-defined]
     if isinstance(item, Mapping):
-        return Mapping({k: batch_of(run, v) for k, v in item.cells.items() if isinstance(v, Value)}, item.place, item.complete)
+        return Mapping({k: batch_of(run, v, size) for k, v in item.cells.items() if isinstance(v, Value)}, item.place, item.complete)
     if isinstance(item, Tensor) and graph_of(item)[0] is not None:
         return UNKNOWN
     if isinstance(item, Union):
         return UNKNOWN
-    return replace(DATA, shape=shapes.batched(shapes.of_value(item)))
+    return replace(DATA, shape=shapes.batched(shapes.of_value(item), size))
 
 
 def _is_none(value: Value) -> bool:

@@ -43,7 +43,8 @@ class Op(NamedTuple):
     "int_only" | "no_derivative" | "raises" | "untested" (legend: docs/autograd.md).
     `shape`: "scalar" (0-dim whatever goes in), "elementwise" (0-dim if and only if all tensor inputs are), "reduce"
     (0-dim without a `dim` argument; of `max` and `min` with one tensor: two are elementwise), "nonscalar" (never 0-dim), "unknown". For an op with a `reduction` argument it
-    says what holds for every value but "none".
+    says what holds for every value but "none". `sizes`: "broadcast" if the (first) output has the size of all inputs,
+    broadcast (of an op with `reduction`: where that is "none"), else "".
     Positions count the arguments as the call is written: in a method call `self` is not counted, -1 is keyword only.
     In `inputs`, `saves` and `may_save` arguments are named by str(position) with `self` as "0", or by keyword.
     """
@@ -51,6 +52,7 @@ class Op(NamedTuple):
     name: str
     grad: str
     shape: str
+    sizes: str
     outputs: tuple[Output, ...]
     outputs_dim: tuple[Output, ...]  # those of a call with `dim`, where they are others (`max`); else empty
     fields: tuple[str, ...]  # the names of the outputs, where they have some: `x.sort().values`
@@ -99,6 +101,7 @@ def op(name: str) -> Op | None:
         name=name,
         grad=e["grad"],
         shape=e.get("shape", "unknown"),
+        sizes=e.get("sizes", ""),
         outputs=_outputs(e.get("outputs", [])),
         outputs_dim=_outputs(e.get("outputs_dim", [])),
         fields=tuple(e.get("fields", ())),
@@ -140,7 +143,8 @@ class Module(NamedTuple):
 
     `outputs`: the kind of `forward`'s result: "tensor", or a tuple of kinds (nested as the result is); "" if it has
     none that could be measured (containers, abstract classes).
-    `shape`: as `Op.shape`, of the first output. `saves`: of "in" (the input) and "out", what is kept for backward in
+    `shape`: as `Op.shape`, of the first output. `sizes`: "same" if that has the size of the first input, else "".
+    `saves`: of "in" (the input) and "out", what is kept for backward in
     training mode, so that changing it in place makes backward raise.
     """
 
@@ -151,6 +155,7 @@ class Module(NamedTuple):
     parameters: tuple[str, ...]  # with default arguments, names as in `named_parameters`
     outputs: Any
     shape: str
+    sizes: str
     grad: str  # to the input: "flows", "zero", "none", "" not measured
     by_mode: bool  # train() and eval() differ
     inplace: bool  # the constructor takes `inplace`
@@ -218,6 +223,7 @@ def module(name: str) -> Module | None:
         parameters=tuple(e.get("parameters", ())),
         outputs=_tuples(e.get("outputs", "")),
         shape=e.get("shape", "unknown"),
+        sizes=e.get("sizes", ""),
         grad=e.get("grad", ""),
         by_mode=e.get("by_mode", False),
         inplace=e.get("inplace", False),
