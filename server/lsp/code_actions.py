@@ -210,7 +210,6 @@ def workspace_edit(server: GradlineServer, edits: Iterable[Edit], review: str | 
     """
     by_uri: dict[str, list[types.TextEdit]] = {}
     versions: dict[str, int | None] = {}
-    annotate = review is not None and server.client_has("workspace.workspace_edit.change_annotation_support")
     for edit in edits:
         views = server.documents.views(edit.path)
         view = next((view for view in views if view.holds(edit.start, edit.end)), None)
@@ -223,16 +222,24 @@ def workspace_edit(server: GradlineServer, edits: Iterable[Edit], review: str | 
                 return None
             uri, at = location.uri, location.range
             versions[uri] = None
-        new: types.TextEdit = types.TextEdit(at, edit.content)
-        if annotate:
-            new = types.AnnotatedTextEdit(REVIEW, at, edit.content)
-        by_uri.setdefault(uri, []).append(new)
+        by_uri.setdefault(uri, []).append(types.TextEdit(at, edit.content))
     if not server.client_has("workspace.workspace_edit.document_changes"):
         return types.WorkspaceEdit(changes=by_uri)
+    annotate = server.client_has("workspace.workspace_edit.change_annotation_support")
+    if review is None or not annotate:
+        return types.WorkspaceEdit(
+            document_changes=[
+                types.TextDocumentEdit(types.OptionalVersionedTextDocumentIdentifier(uri, versions[uri]), items)
+                for uri, items in by_uri.items()
+            ]
+        )
     return types.WorkspaceEdit(
         document_changes=[
-            types.TextDocumentEdit(types.OptionalVersionedTextDocumentIdentifier(uri, versions[uri]), items)
+            types.TextDocumentEdit(
+                types.OptionalVersionedTextDocumentIdentifier(uri, versions[uri]),
+                [types.AnnotatedTextEdit(REVIEW, item.range, item.new_text) for item in items],
+            )
             for uri, items in by_uri.items()
         ],
-        change_annotations={REVIEW: types.ChangeAnnotation(review, needs_confirmation=True)} if annotate else None,
+        change_annotations={REVIEW: types.ChangeAnnotation(review, needs_confirmation=True)},
     )

@@ -16,7 +16,7 @@ import os
 import re
 import sys
 import threading
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
@@ -107,7 +107,7 @@ def deliver(protocol: JsonRPCProtocol, body: bytes) -> None:
         return
     is_request = "method" in data and "id" in data
     try:
-        message = protocol.structure_message(data)
+        message: Any = protocol.structure_message(data)
     except JsonRpcException as error:
         LOG.warning("cannot read a message: %s", body[:500])
         if is_request:
