@@ -144,12 +144,23 @@ class Run:
         peek = getattr(functorch, "peek_interpreter_stack", None)
         if peek is not None and peek() is not None:
             return False
+        if self.capturing():
+            return False
         tracing = getattr(core, "_get_tracing_state", None)
         return tracing is None or tracing() is None
 
     def ours(self) -> bool:
         """Whether a hook should look: not after the end, not at our own calls, not in another thread."""
-        return not (self.done or self.busy) and threading.get_ident() == self.thread
+        return not (self.done or self.busy) and threading.get_ident() == self.thread and not self.capturing()
+
+    def capturing(self) -> bool:
+        """Whether a CUDA graph is being captured: waiting for the device, or reading a value, would spoil it."""
+        cuda = self.torch.cuda
+        if not cuda.is_initialized() or not cuda.is_current_stream_capturing():
+            return False
+        self.blind = True
+        self.note("a CUDA graph was captured: what runs inside it is not looked at")
+        return True
 
     def grad_on(self) -> bool:
         return self.torch.is_grad_enabled()
