@@ -20,10 +20,10 @@ from ..findings import Finding, Place
 from ..flow import events
 from ..project import Project
 from ..text import Source
-from ..words import Found, candidates, meanings
+from ..words import Found, candidates, meanings, words
 from . import marks
 from .describe import Describer
-from .marks import Hint, Lens, Met, Region, Token
+from .marks import Hint, Lens, Met, Region, Token, finding_hints
 from .observe import LOOKS_LIMIT, Looks, Observed, Seen, entries, observe
 
 # A longer expression is shown by its beginning.
@@ -244,6 +244,23 @@ class Insight:
 # ---------------------------------------------------------------- the face
 
 
+def plain_tokens(project: Project, path: str, findings: Sequence[Finding] = ()) -> list[Token]:
+    """As `tokens`, by the looks of the words alone: what is harmless is not known. Costs next to nothing."""
+    module = project.module(path)
+    found = [f for f in candidates(module) if f.likely] if module is not None else []
+    named = marks.named_places(path, findings)
+    return [marks.token(f, named) for f in found if f.word.kind in marks.COLOURED]
+
+
+def word_fact(project: Project, path: str, offset: int) -> Fact | None:
+    """What the word at an offset does, wherever it stands."""
+    module = project.module(path)
+    for word in words(module) if module is not None else ():
+        if word.start <= offset <= word.end:
+            return Fact(word.start, word.end, meanings()[word.name].text)
+    return None
+
+
 def insight(project: Project, path: str, cancelled: Callable[[], bool] | None = None) -> Insight | None:
     """What is known of a file; made anew only if something that was read has changed. Raises check.CancelledError."""
     module = project.module(path)
@@ -308,5 +325,6 @@ def lenses(project: Project, path: str) -> list[Lens]:
 
 
 __all__ = [
-    "Fact", "Hint", "Insight", "Lens", "Region", "Token", "facts", "hints", "insight", "lenses", "regions", "tokens",
+    "Fact", "Hint", "Insight", "Lens", "Region", "Token", "facts", "finding_hints", "hints", "insight", "lenses",
+    "plain_tokens", "regions", "tokens", "word_fact",
 ]  # fmt: skip

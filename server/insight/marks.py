@@ -106,19 +106,26 @@ def tokens(insight: Insight, findings: Sequence[Finding]) -> list[Token]:
         word = candidate.word
         if word.kind not in COLOURED:
             continue
-        owner = candidate.owner
-        if any(place.start <= word.start and word.end <= place.end for place in named) or (
-            word.kind == "flow" and owner is not None and any((place.start, place.end) == owner for place in named)
+        made = token(candidate, named)
+        if not made.marks and (
+            (word.kind == "cut" and is_harmless(insight, candidate))
+            or (word.kind == "switch" and _is_undone(insight, candidate))
         ):
-            marks: tuple[str, ...] = ("cut",) if word.kind == "cut" else ("off",)
-        elif word.kind == "cut":
-            marks = ("harmless",) if is_harmless(insight, candidate) else ()
-        elif word.name == "backward":
-            marks = ()
-        else:
-            marks = ("harmless",) if word.kind == "switch" and _is_undone(insight, candidate) else ()
-        found.append(Token(word.start, word.end, word.kind, marks))
+            made = made._replace(marks=("harmless",))
+        found.append(made)
     return found
+
+
+def token(found: Found, named: Sequence[Place]) -> Token:
+    """A word; it glares if one of the places named by findings is about it."""
+    word, owner = found.word, found.owner
+    glares = any(
+        (place.start <= word.start and word.end <= place.end)
+        or (word.kind == "flow" and owner == (place.start, place.end))
+        for place in named
+    )
+    mark = "cut" if word.kind == "cut" else "off"
+    return Token(word.start, word.end, word.kind, (mark,) if glares else ())
 
 
 def named_places(path: str, findings: Sequence[Finding]) -> list[Place]:

@@ -19,7 +19,8 @@ from .engine import CancelledError, Engine, Findings
 LOG = logging.getLogger(__name__)
 
 PATIENCE = 20  # analyses in a row that messages may stop before one is let run to its end
-IDLE = 2.0  # seconds without work before garbage is collected
+QUIET = 0.5  # seconds without work before documents are looked at more closely: longer than between two keystrokes
+IDLE = 2.0  # seconds more before garbage is collected
 
 
 class Analysis:
@@ -45,6 +46,7 @@ class Analysis:
         self.whole_project = True  # or open documents alone
         self.enabled: Callable[[str], bool] = lambda path: True
         self.idle: list[Callable[[], Iterator[None]]] = []  # done in pieces when all other work is done
+        self.quiet: list[Callable[[], Iterator[None]]] = []  # the same, when nobody has typed for a while
         self.revision = 0  # goes up with every change
         self._engine = engine
         self._waiting = waiting
@@ -139,16 +141,32 @@ class Analysis:
                 await asyncio.sleep(0)
 
     async def _rest(self) -> None:
-        for work in self.idle:
+        if await self._is_disturbed(self.idle) or await self._is_woken(QUIET):
+            return
+        if await self._is_disturbed(self.quiet) or await self._is_woken(IDLE):
+            return
+        gc.collect()
+        await self._wake.wait()
+
+    async def _is_disturbed(self, works: list[Callable[[], Iterator[None]]]) -> bool:
+        """Does what is to be done at rest, unless something else comes up."""
+        for work in works:
             for _ in work():
                 await asyncio.sleep(0)
-                if self._waiting() or self._wake.is_set():
-                    return
+                if self.is_disturbed():
+                    return True
+        return self.is_disturbed()
+
+    def is_disturbed(self) -> bool:
+        """Whether something more urgent than what is done at rest has come up."""
+        return self._waiting() or self._wake.is_set()
+
+    async def _is_woken(self, seconds: float) -> bool:
         try:
-            await asyncio.wait_for(self._wake.wait(), IDLE)
+            await asyncio.wait_for(self._wake.wait(), seconds)
         except asyncio.TimeoutError:
-            gc.collect()
-            await self._wake.wait()
+            return False
+        return True
 
     def _step(self) -> bool:
         """Does the most urgent piece of work; returns whether there was any."""
@@ -261,8 +279,8 @@ def carry(findings: tuple[Finding, ...], before: str | None, after: str) -> tupl
         return findings
     if before is None:
         return ()
-    head = _common(before, after)
-    tail = _common(before[head:][::-1], after[head:][::-1])
+    head = common(before, after)
+    tail = common(before[head:][::-1], after[head:][::-1])
     moved = len(after) - len(before)
 
     def place(old: Place, path: str) -> Place | None:
@@ -283,7 +301,7 @@ def carry(findings: tuple[Finding, ...], before: str | None, after: str) -> tupl
     return tuple(kept)
 
 
-def _common(one: str, other: str) -> int:
+def common(one: str, other: str) -> int:
     """How many characters both begin with; by bisection, as comparing slices is far faster than characters."""
     low, high = 0, min(len(one), len(other))
     while low < high:

@@ -1,4 +1,5 @@
-"""Code lenses: over the origin of findings that show elsewhere, how many they are and where."""
+"""Code lenses: over the origin of findings that show elsewhere, how many they are and where; over what is
+back-propagated, what it reaches; over a class of modules, what trains."""
 
 from __future__ import annotations
 
@@ -29,6 +30,11 @@ def register(server: GradlineServer) -> None:
             names = sorted({finding.name for finding in findings})
             title = f"origin of {len(findings)} finding{'s'[: len(findings) > 1]}: {', '.join(names)}"
             found.append(types.CodeLens(at, types.Command(title, SHOW, arguments=[view.uri, at.start, places])))
+        for lens in server.engine.lenses(view.path):
+            if view.holds(lens.start, lens.end):
+                at = view.range(lens.start, lens.end)
+                places = [location for place in lens.places if (location := server.location(place))]
+                found.append(types.CodeLens(at, types.Command(lens.title, SHOW, arguments=[view.uri, at.start, places])))
         return found
 
 

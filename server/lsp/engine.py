@@ -7,9 +7,10 @@ from `project.Project` and `check`; a test may put anything else in its place.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from ..findings import Finding, Place
+from ..findings import Finding
+from ..insight import Fact, Hint, Lens, Region, Token
 
 if TYPE_CHECKING:
     from ..edits import Fix
@@ -20,43 +21,6 @@ Findings = dict[str, tuple[Finding, ...]]
 
 class CancelledError(Exception):
     """The analysis was stopped, as `cancelled` asked for; what it has learned is kept."""
-
-
-class Fact(NamedTuple):
-    """What is true at a place: Markdown, the short answer first."""
-
-    start: int
-    end: int
-    markdown: str
-
-
-class Token(NamedTuple):
-    """A word to colour. `kind` is "cut", "switch" or "flow"; `marks` are of "cut", "off" and "harmless"."""
-
-    start: int
-    end: int
-    kind: str
-    marks: tuple[str, ...] = ()
-
-
-class Region(NamedTuple):
-    """A span that runs with one grad mode ("on", "off", "inference", "unknown"), and who set it."""
-
-    start: int
-    end: int
-    mode: str
-    origin: Place | None = None
-    note: str = ""
-
-
-class Hint(NamedTuple):
-    """Something to write behind a place. `origin` is where it leads; `is_cut`: it says that the line is cut here."""
-
-    offset: int
-    label: str
-    tooltip: str = ""
-    origin: Place | None = None
-    is_cut: bool = True
 
 
 class Engine(Protocol):
@@ -92,6 +56,14 @@ class Engine(Protocol):
     def regions(self, path: str) -> Sequence[Region]: ...
 
     def hints(self, path: str) -> Sequence[Hint]: ...
+
+    def lenses(self, path: str) -> Sequence[Lens]: ...
+
+    def look(self, path: str, cancelled: Callable[[], bool]) -> bool:
+        """Learn what the answers above about an open document rest on; whether there is news. Raises CancelledError.
+
+        Until it has looked at the present text the engine answers from what it knew of the text before.
+        """
 
     def problems(self) -> Sequence[str]:
         """What the user should know and can act on, as sentences: settings that can't be used and the like."""

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from .. import check as engine
+from .. import insight
 from ..config import ConfigError, Configuration, find_rule
 from ..edits import Applicability, Edit, Fix, apply
-from ..findings import Finding, Place
+from ..findings import Finding
+from ..insight import Fact, Hint, Insight, Lens, Region, Token
 from ..suppress import apply as silence
-from ..words import Word, meanings, words
 from ..workspace import Workspace
-from .engine import CancelledError, Fact, Findings, Hint, Region, Token
+from .engine import CancelledError, Findings
+from .moved import Moved
 
 if TYPE_CHECKING:
     from ..text import Source
 
-MARKS = {"cut": "cut", "switch": "off", "flow": "off"}  # what a kind of word is where a finding is about it
+LOG = logging.getLogger(__name__)
+
 FAR = 40  # lines below a finding in which its statement must end for a comment to be put there
 
 
@@ -29,7 +33,7 @@ class Local:
         self._open: dict[str, Source] = {}
         self._files: list[str] | None = None
         self._found: Findings = {}  # as last checked
-        self._words: dict[str, tuple[Source, list[Word]]] = {}
+        self._looked: dict[str, Insight] = {}  # open documents as last looked at
         self._refused: dict[str, None] = {}  # settings that can't be used, as sentences
         self._workspace = Workspace(self._roots)
 
@@ -47,6 +51,7 @@ class Local:
     def update(self, path: str, source: Source | None) -> None:
         if source is None:
             self._open.pop(path, None)
+            self._looked.pop(path, None)
         else:
             self._open[path] = source
         self._workspace.project.update(path, source)
@@ -108,54 +113,69 @@ class Local:
         return rule.url if rule else ""
 
     def fact(self, path: str, offset: int) -> Fact | None:
-        word = next((word for word in self._words_of(path) if word.start <= offset <= word.end), None)
-        if word is None:
-            return None
-        return Fact(word.start, word.end, meanings()[word.name].text)
+        try:
+            return insight.facts(self._workspace.project, path, offset)
+        except Exception:
+            LOG.exception("what is true in %s could not be found out", path)
+            return insight.word_fact(self._workspace.project, path, offset)
+
+    def look(self, path: str, cancelled: Callable[[], bool]) -> bool:
+        known = self._looked.get(path)
+        try:
+            new = insight.insight(self._workspace.project, path, cancelled)
+        except engine.CancelledError as error:
+            raise CancelledError from error
+        if new is None or new is known:
+            return False
+        self._looked[path] = new
+        return True
+
+    def _insight(self, path: str) -> tuple[Insight | None, Moved | None]:
+        """What was last seen of a document, and how what was seen then has moved since; None: it has not."""
+        known, source = self._looked.get(path), self.source(path)
+        if known is None or source is None:
+            return None, None
+        return known, None if known.source.text == source.text else Moved(path, known.source.text, source.text)
+
+    def _findings(self) -> list[Finding]:
+        return [finding for findings in self._found.values() for finding in findings]
 
     def tokens(self, path: str) -> Sequence[Token]:
-        # a word glares where a finding, or the trail of one, is about it
-        named = [
-            place
-            for findings in self._found.values()
-            for finding in findings
-            if finding.severity.fails
-            for place in (finding.place, *(step.place for step in finding.trail))
-            if place.path == path
-        ]
-        return [
-            Token(word.start, word.end, word.kind, self._marks(word, named))
-            for word in self._words_of(path)
-            if word.kind in MARKS
-        ]
-
-    def _marks(self, word: Word, named: Sequence[Place]) -> tuple[str, ...]:
-        is_named = any(place.start <= word.start and word.end <= place.end for place in named)
-        return (MARKS[word.kind],) if is_named else ()
-
-    def _words_of(self, path: str) -> list[Word]:
-        source = self.source(path)
-        known = self._words.get(path)
-        if known is None or known[0] is not source:
-            module = self._workspace.project.module(path)
-            if module is None:
-                return []
-            known = self._words[path] = module.source, words(module)
-        return known[1]
+        known, moved = self._insight(path)
+        findings = self._findings()
+        if known is not None and moved is None:
+            return known.tokens(findings)
+        found = insight.plain_tokens(self._workspace.project, path, findings)
+        if known is None or moved is None:
+            return found
+        # what is edited keeps its colours where the edit does not touch it
+        calm = {moved.span(t.start, t.end) for t in known.tokens(()) if t.marks == ("harmless",)}
+        return [t._replace(marks=("harmless",)) if not t.marks and (t.start, t.end) in calm else t for t in found]
 
     def regions(self, path: str) -> Sequence[Region]:
-        return ()
+        known, moved = self._insight(path)
+        if known is None:
+            return ()
+        return known.regions if moved is None else moved.regions(known.regions)
 
     def hints(self, path: str) -> Sequence[Hint]:
-        found = []
-        source = self.source(path)
-        for finding in self._found.get(path, ()) if source is not None else ():
-            if finding.severity.fails and finding.trail:
-                line, _ = source.position(finding.place.end)
-                end = source.offset(line, len(source.line_text(line)))
-                origin = finding.trail[-1]
-                found.append(Hint(end, "⊘", origin.note, origin.place))
-        return found
+        known, moved = self._insight(path)
+        source, findings = self.source(path), self._findings()
+        if source is None:
+            return ()
+        if known is not None and moved is None:
+            return known.hints(findings)
+        found = insight.finding_hints(path, findings, source)
+        if known is not None and moved is not None:
+            told = {hint.offset for hint in found}
+            found += [hint for hint in moved.hints(known.hints(())) if hint.offset not in told]
+        return sorted(found, key=lambda hint: hint.offset)
+
+    def lenses(self, path: str) -> Sequence[Lens]:
+        known, moved = self._insight(path)
+        if known is None:
+            return ()
+        return known.lenses if moved is None else moved.lenses(known.lenses)
 
     def problems(self) -> Sequence[str]:
         return list(self._refused)

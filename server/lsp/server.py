@@ -25,6 +25,7 @@ from . import (
     diagnostics,
     hover,
     inlay_hints,
+    looking,
     notebooks,
     semantic_tokens,
 )
@@ -35,7 +36,7 @@ from .transport import Inbox, deliver, own_stdout
 
 LOG = logging.getLogger(__name__)
 
-FEATURES = (config, diagnostics, hover, semantic_tokens, inlay_hints, code_actions, code_lens, notebooks, custom)
+FEATURES = (config, diagnostics, hover, semantic_tokens, inlay_hints, code_actions, code_lens, notebooks, custom, looking)
 
 Answer = TypeVar("Answer")
 
@@ -94,6 +95,7 @@ class GradlineServer(LanguageServer):
         self.scan = diagnostics.ScanProgress(self)
         self.fixes = code_actions.Fixes(self)
         self.analysis_idle: list[Callable[[], Iterator[None]]] = []  # what features do when nothing else is to be done
+        self.analysis_quiet: list[Callable[[], Iterator[None]]] = []  # the same, when nobody has typed for a while
         self._running = False
         self._said: set[str] = set()
         self._tasks: set[asyncio.Future[Any]] = set()
@@ -155,6 +157,7 @@ class GradlineServer(LanguageServer):
         inbox = Inbox(stdin)
         self.analysis = Analysis(self.engine, inbox.waiting, self.documents.paths, self._show, self.scan)
         self.analysis.idle = self.analysis_idle
+        self.analysis.quiet = self.analysis_quiet
         self.analysis.enabled = lambda path: self.configuration.of(path).enable
         work = asyncio.create_task(self._work())
         try:
@@ -214,6 +217,10 @@ class GradlineServer(LanguageServer):
         self.publisher.show(paths, edited)
         if not edited and any(self.documents.views(path) for path in paths):
             self.refresh_views()
+        self.tell_lines(paths)
+
+    def tell_lines(self, paths: Sequence[str]) -> None:
+        """Tells a client that draws the gradient line that it looks otherwise now."""
         if self.options.get("lines"):
             for path in paths:
                 for view in self.documents.views(path):

@@ -18,7 +18,7 @@ from pathlib import Path
 from gradline.edits import Applicability, Edit, Fix
 from gradline.findings import Finding, Place, Severity, Step
 from gradline.lsp import main
-from gradline.lsp.engine import CancelledError, Fact, Findings, Hint, Region, Token
+from gradline.lsp.engine import CancelledError, Fact, Findings, Hint, Lens, Region, Token
 from gradline.text import Source, decode
 
 ITEM = re.compile(r"(\w+)(\.item\(\))\.backward")
@@ -126,6 +126,13 @@ class Fake:
     def hints(self, path: str) -> Sequence[Hint]:
         text = self.source(path).text
         return [Hint(match.end(), "⊘ cut at", origin=Place(path, 0, 1)) for match in re.finditer(r"\.item\(\)", text)]
+
+    def lenses(self, path: str) -> Sequence[Lens]:
+        text = self.source(path).text
+        return [Lens(match.start(), match.end(), "reaches nothing") for match in re.finditer("reach", text)]
+
+    def look(self, path: str, cancelled: Callable[[], bool]) -> bool:
+        return False
 
     def problems(self) -> Sequence[str]:
         return ()

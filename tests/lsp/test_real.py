@@ -50,7 +50,7 @@ def test_from_the_victim_to_the_origin_and_its_fix(project: Path) -> None:
         client.diagnostics(train)
         hints = {"textDocument": {"uri": train}, "range": everything}
         (hint,) = client.request("textDocument/inlayHint", hints)
-        assert hint["label"][0]["value"] == f"⊘ data_loader.py:{line + 1}"
+        assert hint["label"][0]["value"] == f"⊘ grad off since data_loader.py:{line + 1}"
         assert hint["position"]["line"] == victim["range"]["start"]["line"]
         client.notify("textDocument/didClose", {"textDocument": {"uri": train}})
         last = victim["relatedInformation"][-1]["location"]

@@ -1,0 +1,65 @@
+"""Where what was seen of a text stands after an edit of it, until the new text has been looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..findings import Place
+from ..insight import Hint, Lens, Region
+from .analysis import common
+
+
+class Moved:
+    """What lies before the edit of a file stays, what lies behind it moves along; what it touches is not known."""
+
+    def __init__(self, path: str, before: str, after: str) -> None:
+        self._path = path
+        self._head = common(before, after)
+        tail = common(before[self._head :][::-1], after[self._head :][::-1])
+        self._behind = len(before) - tail
+        self._by = len(after) - len(before)
+
+    def offset(self, old: int) -> int | None:
+        if old <= self._head:
+            return old
+        return old + self._by if old >= self._behind else None
+
+    def span(self, start: int, end: int) -> tuple[int, int] | None:
+        """Where a span stands now that the edit has not touched."""
+        if end <= self._head:
+            return start, end
+        return (start + self._by, end + self._by) if start >= self._behind else None
+
+    def place(self, old: Place | None) -> Place | None:
+        if old is None or old.path != self._path:
+            return old
+        span = self.span(old.start, old.end)
+        return Place(old.path, *span) if span is not None else None
+
+    def regions(self, regions: Iterable[Region]) -> list[Region]:
+        """Regions; one in which the edit is grows or shrinks with it."""
+        found = []
+        for region in regions:
+            start, end = self.offset(region.start), self.offset(region.end)
+            start = self._head if start is None else start
+            end = self._behind + self._by if end is None else end
+            if start < end:
+                found.append(region._replace(start=start, end=end, origin=self.place(region.origin)))
+        return found
+
+    def hints(self, hints: Iterable[Hint]) -> list[Hint]:
+        found = []
+        for hint in hints:
+            offset, origin = self.offset(hint.offset), self.place(hint.origin)
+            if offset is not None and (origin is not None or hint.origin is None):
+                found.append(hint._replace(offset=offset, origin=origin))
+        return found
+
+    def lenses(self, lenses: Iterable[Lens]) -> list[Lens]:
+        found = []
+        for lens in lenses:
+            span = self.span(lens.start, lens.end)
+            if span is not None:
+                places = [place for old in lens.places if (place := self.place(old)) is not None]
+                found.append(Lens(*span, lens.title, tuple(places)))
+        return found
