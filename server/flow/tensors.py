@@ -648,15 +648,15 @@ def written(
 
 
 def leaf_below(target: Tensor) -> Leaf | None:
-    """The leaf that is written when this tensor is: itself, or the leaf of which it is a view."""
-    if target.leaf is not None:
-        return target.leaf if target.leaf.kind != "tensor" or target.leaf.cells.get("requires_grad") is True else None
+    """The leaf that is written when this tensor is, if it requires grad now: itself, or the leaf of which it is a view."""
+    leaf = target.leaf
     node = target.node
-    while node is not None and not node.phi and len(node.inputs) == 1:
+    while leaf is None and node is not None and not node.phi and len(node.inputs) == 1:
         node = node.inputs[0]
-        if node.leaf is not None:
-            return node.leaf if node.leaf.storage is target.storage else None
-    return None
+        leaf = node.leaf
+    if leaf is None or leaf.cells.get("requires_grad") is not True:
+        return None
+    return leaf if target.leaf is leaf or leaf.storage is target.storage else None
 
 
 def bump(run: Interpreter, storage: Storage, place: Place) -> None:

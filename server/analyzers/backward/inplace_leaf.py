@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def check(flow: Flow) -> Iterable[Finding]:
     for event in flow.of(events.InPlace):
         leaf, mode = event.leaf, event.mode
-        if leaf is None or mode is None or not mode.records or leaf.cells.get("requires_grad") is not True:
+        if leaf is None or mode is None or not mode.records:
             continue
         if event.how in (".requires_grad_()", ".detach_()"):
             continue
