@@ -120,6 +120,7 @@ class Step(Event):
     via: str = ""  # "scaler" when a GradScaler made the step
     closure: bool = False
     autocast: object = None  # the `Autocast` it runs in
+    leftover: tuple[tuple[Leaf, Place, Place], ...] = ()  # gradients of another loss are in it: made where, left by which step
 
 
 @dataclass(eq=False)

@@ -28,8 +28,8 @@ def wrongly_zeroed(flow: Flow, step: events.Step) -> events.Zero | None:
     for event in reversed(before):
         if isinstance(event, events.Step):
             return None
-        if isinstance(event, events.Zero) and event.optimizer is not None:
-            twice = any(z.place != event.place and z.optimizer is event.optimizer for z in zeros)
+        if isinstance(event, events.Zero) and (event.optimizer is not None or len(event.leaves) > 1):
+            twice = any(z.place != event.place and set(z.leaves) == set(event.leaves) for z in zeros)
             return event if twice and event.loops else None
     return None
 
