@@ -89,22 +89,19 @@ class Insight:
     @functools.cached_property
     def _cuts(self) -> dict[int, list[Cut]]:
         found: dict[int, list[Cut]] = {}
+        text = self.source.text
         for one in self.observed:
             for flow in one.flows:
                 for event in flow.of(events.Lost):
                     place = event.cut.place
                     if place.path == self.path:
-                        found.setdefault(place.start, []).append(event.cut)
+                        name = text[place.start : place.end].rstrip("() \t\r\n\\")
+                        found.setdefault(place.start + len(name), []).append(event.cut)
         return found
 
     def cuts_at(self, word_end: int) -> list[Cut]:
         """What was lost by the call whose name ends here: `x.item` of `x.item()`."""
-        return [
-            cut
-            for cuts in self._cuts.values()
-            for cut in cuts
-            if cut.place.start < word_end <= cut.place.end and self.source.text[word_end : cut.place.end].strip("() ") == ""
-        ]
+        return self._cuts.get(word_end, [])
 
     @functools.cached_property
     def _describers(self) -> dict[str, Describer]:

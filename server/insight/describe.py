@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Sequence
 from ..facts import (
     ANY_RANK,
     INFERENCE,
-    MANY,
     MAYBE,
     ON,
     SCALAR,
@@ -137,9 +136,11 @@ class Describer:
             head = f"**leaf** {noun} that asks for gradients" if states == {LEAF} else f"{noun}, **attached**"
             nodes = [node for _, t in tensors if (node := graph_of(t)[0] or t.node) is not None]
             complete = not any(s.more for s in looks)
-            lines = self.reach(nodes, complete) if states != {LEAF} else self._holders([t.leaf for _, t in tensors if t.leaf])
-            if ranks == {MANY} and states != {LEAF}:
-                noun = "tensor"
+            if states == {LEAF}:
+                lines = self._holders([t.leaf for _, t in tensors if t.leaf])
+                lines += self.cuts({c.place: c for _, t in tensors for c in t.cuts}.values())
+            else:
+                lines = self.reach(nodes, complete)
         elif states <= DEAD:
             cuts = list({c.place: c for _, t in tensors for c in t.cuts}.values())
             if CUT in states:
@@ -280,10 +281,10 @@ class Describer:
             name = self.observed.names.get(optimizer) or _class(optimizer)
             if len(some) == len(leaves):
                 what = "it" if len(leaves) == 1 else "them all"
-                lines.append(f"`{name}` holds {what}")
+                lines.append(f"`{name}` holds {what}")  # of several optimizers of one name this is said once
             else:
                 lines.append(f"`{name}` holds {'' if exact else 'at least '}{self.short(some)}")
-        return lines[:3]
+        return list(dict.fromkeys(lines))[:3]
 
     def cuts(self, cuts: Iterable[Cut]) -> list[str]:
         behind: dict[str, dict[Leaf, None]] = {}

@@ -276,7 +276,8 @@ class Names:
         for leaf in leaves:
             by_root.setdefault(self._root.get(leaf, ""), []).append(leaf)
         for root, some in by_root.items():
-            yield root, some, self.roots.get(root, some)
+            every = self.roots.get(root, some)
+            yield root, [leaf for leaf in every if leaf in some], every
 
 
 def paths(obj: Object, prefix: str = "", seen: set[int] | None = None) -> Iterator[tuple[Leaf, str]]:
