@@ -24,14 +24,18 @@ def main(argv: list[str]) -> int:
         return EXIT_CLEAN
     try:
         python, torch = launch.check_versions(asked.python, asked.cwd)
+        why = ""
+        claims: list[verdicts.Claim] = []
         if asked.findings:
             claims = verdicts.load(Path(asked.findings))
-        else:
-            claims = verdicts.static_findings(asked) if asked.check else []
+        elif asked.check:
+            claims, why = verdicts.static_findings(asked)
         outcome = launch.run(asked, verdicts.lines_of(claims))
     except (launch.InterpreterError, OSError, ValueError) as error:
         return _refuse(str(error))
     report = result.merge(outcome, asked, python, torch)
+    if why:
+        report["notes"].append(why)
     verdicts.judge(report, claims)
     if asked.json:
         text = json.dumps(report, indent=1)

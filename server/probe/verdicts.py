@@ -68,8 +68,8 @@ def read(findings: Any) -> list[Claim]:
     return claims
 
 
-def static_findings(asked: Asked) -> list[Claim]:
-    """What `gradline check` says of the program's own files; nothing where it cannot say."""
+def static_findings(asked: Asked) -> tuple[list[Claim], str]:
+    """What `gradline check` says of the program's own files, and why it cannot say (empty where it can)."""
     import contextlib
     import io
 
@@ -86,9 +86,9 @@ def static_findings(asked: Asked) -> list[Claim]:
 
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()):
             main(["check", "--output-format", "json", "--exit-zero", where or "."])
-        return read(json.loads(said.getvalue() or "[]"))
-    except (Exception, SystemExit):
-        return []
+        return read(json.loads(said.getvalue() or "[]")), ""
+    except (Exception, SystemExit) as error:  # the run does not depend on it
+        return [], f"no static findings were judged: gradline check failed with {type(error).__name__}: {error}"
 
 
 def lines_of(claims: list[Claim]) -> dict[str, list[int]]:

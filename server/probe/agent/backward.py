@@ -120,7 +120,6 @@ def before(run: Run, tensors: Any, args: tuple, kwargs: dict, frame: Any) -> dic
         record["graph_nodes"], record["leaves"] = len(nodes), len(leaves)
         record["_leaves"] = set(leaves)
         record["_nodes"] = nodes
-        record["_old"] = bool(run.loss_nodes) and any(node in nodes for node, step in run.loss_nodes)
         run.reached.update(leaves)
         _functions(run, nodes)
         if tensor.is_leaf and tensor.requires_grad:
@@ -133,9 +132,13 @@ def before(run: Run, tensors: Any, args: tuple, kwargs: dict, frame: Any) -> dic
         run.loss_marks |= keys
         record["cuts_feeding_the_loss"] = [[*list(key[0] or ("?", 0)), key[1]] for key in list(keys)[:50]]
         _dead_terms(run, tensor)
-        if tensor.grad_fn is not None:
+        retain = kwargs.get("retain_graph", args[1] if len(args) > 1 else None)
+        create = kwargs.get("create_graph", args[2] if len(args) > 2 else False)
+        here = sum(step == run.steps for _, step in run.loss_nodes)
+        if tensor.grad_fn is not None and not retain and not create and here < 2:
+            # holding a node holds what its graph saved: only of graphs that backward frees, and of few
             run.loss_nodes.append((tensor.grad_fn, run.steps))
-            del run.loss_nodes[:-8]
+            del run.loss_nodes[:-4]
         parameters = run.parameters()
         run.had = {}
         for key, (_, parameter) in parameters.items():
