@@ -120,8 +120,15 @@ def judge(report: dict[str, Any], claims: list[Claim]) -> None:
                 "because": because,
             }
         )
-        if finding is not None:
-            finding["static"].append(number)
+        for other in report["findings"]:
+            at = other["at"] or {}
+            same = (os.path.abspath(at.get("file", "")), at.get("line")) in _lines(claim)
+            if other is finding or (verdict == CONFIRMED and same):
+                other["static"].append(number)
+
+
+def _lines(claim: Claim) -> set[tuple[str, int]]:
+    return {(claim.file, line) for line in range(claim.line, claim.end_line + 1)}
 
 
 def _places(thing: Any, depth: int = 0) -> list[tuple[str, int]]:
@@ -140,7 +147,7 @@ def _places(thing: Any, depth: int = 0) -> list[tuple[str, int]]:
 
 
 def _one(report: dict[str, Any], claim: Claim) -> tuple[str, str, dict | None]:
-    lines = {(claim.file, line) for line in range(claim.line, claim.end_line + 1)}
+    lines = _lines(claim)
     trail = lines | set(claim.places)
     rules, needed = SHOWN_BY.get(claim.code[2:3], (frozenset(), 0))
     # 1. a finding of the run at the claim's line, or of a kind that shows it on the claim's trail
