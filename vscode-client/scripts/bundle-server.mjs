@@ -31,12 +31,9 @@ python([
 for (const name of fs.readdirSync(libs)) {
   if (name === "bin") fs.rmSync(path.join(libs, name), { recursive: true });
 }
-const kept = new Set([".py", ".md", ".json", ".toml", ".typed"]);
 fs.cpSync(path.join(root, "server"), path.join(libs, "gradline"), {
   recursive: true,
-  filter: (source) =>
-    path.basename(source) !== "__pycache__" &&
-    (fs.statSync(source).isDirectory() || kept.has(path.extname(source)) || path.basename(source) === "py.typed"),
+  filter: (source) => path.basename(source) !== "__pycache__",
 });
 fs.copyFileSync(path.join(root, "vscode-client", "start.py"), path.join(bundled, "start.py"));
 const compiled = fs.readdirSync(libs, { recursive: true }).filter((name) => /\.(so|pyd|dylib)$/.test(name));
