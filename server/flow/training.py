@@ -738,18 +738,20 @@ def call_scaler(run: Interpreter, obj: Object, name: str, args: Args, e: ir.Call
     assert place is not None
     value = args.positional[0] if args.positional else UNKNOWN
     optimizer = value if isinstance(value, Object) and is_optimizer(value) else None
-    phases = obj.cells.get("phases")
-    if not isinstance(phases, Phases):
-        phases = Phases()
-    if e is not None:
-        phase, before = phases.get(optimizer) if optimizer is not None else (None, None)
-        fresh = [grad_of(leaf) for leaf in optimizer_leaves(optimizer)] if optimizer is not None else []
-        unscaled = bool(fresh) and all(g.state == "fresh" and g.scaled is False for g in fresh)
-        run.record(events.Scaling(place, run.stack, obj, name, optimizer, phase, before, unscaled))
     if disabled(run, obj):
         if name == "step" and optimizer is not None:
             step(run, optimizer, place)
         return value if name == "scale" else Number() if name == "get_scale" else NONE
+    phases = obj.cells.get("phases")
+    if e is not None:
+        phase, before = None, None
+        if isinstance(phases, Phases) and optimizer is not None:
+            phase, before = phases.get(optimizer)
+        elif isinstance(phases, Phases) and name == "update" and not phases.of:
+            phase = "ready"
+        fresh = [grad_of(leaf) for leaf in optimizer_leaves(optimizer)] if optimizer is not None else []
+        unscaled = bool(fresh) and all(g.state == "fresh" and g.scaled is False for g in fresh)
+        run.record(events.Scaling(place, run.stack, obj, name, optimizer, phase, before, unscaled))
     if name == "scale":
         run.state.set(obj.cells, "scaled", place)
         if isinstance(value, Tensor):
@@ -758,10 +760,14 @@ def call_scaler(run: Interpreter, obj: Object, name: str, args: Args, e: ir.Call
             result = _tensors.recorded(run, "scale", found, place, value.rank, saves=True)
             return replace(result, tag="scaled", cuts=value.cuts if result.node is None else result.cuts)
         return value if isinstance(value, Unknown) else UNKNOWN
-    if name in ("unscale_", "step") and optimizer is not None:
+    if name in ("unscale_", "step") and optimizer is None:
+        run.state.set(obj.cells, "phases", None)  # with which one is not known
+    elif name in ("unscale_", "step") and optimizer is not None:
         for leaf in optimizer_leaves(optimizer):
             run.state.set(leaf.cells, "grad", replace(grad_of(leaf), scaled=False))
-        run.state.set(obj.cells, "phases", phases.put(optimizer, "unscaled" if name == "unscale_" else "stepped", place))
+        if isinstance(phases, Phases):
+            now = "unscaled" if name == "unscale_" else "stepped"
+            run.state.set(obj.cells, "phases", phases.put(optimizer, now, place))
         if name == "step":
             step(run, optimizer, place, via="scaler")
     elif name == "update":

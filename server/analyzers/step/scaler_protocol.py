@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ...edits import Applicability, Fix, FixContext
+from ...facts import Object
 from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...rule import Rule
@@ -28,7 +29,13 @@ def check(flow: Flow) -> Iterable[Finding]:
 
 def _call(flow: Flow, event: events.Scaling) -> Iterable[Finding]:
     """What torch refuses: `step` or `unscale_` twice without `update`, `step` without `scale`."""
-    if event.scaler.cells.get("escaped") or event.optimizer is None:
+    if event.scaler.cells.get("escaped"):
+        return
+    early = event.name == "update" and event.phase == "ready" and _scaled(flow, event.scaler)
+    if early and all(step.scaled is None for step in flow.of(events.Step)):  # a step around the scaler is said already
+        message = "`update()` comes before `scaler.step(optimizer)`, which raises: the scaler has seen no gradient yet"
+        yield Finding("", "", Severity.ERROR, event.place, message)
+    if event.optimizer is None:
         return
     if event.name in ("step", "unscale_") and event.phase == "stepped" and event.before is not None:
         message = (
@@ -41,10 +48,15 @@ def _call(flow: Flow, event: events.Scaling) -> Iterable[Finding]:
         trail = (Step(event.before, "the gradients are unscaled here already"),) if event.before != event.place else ()
         yield Finding("", "", Severity.ERROR, event.place, message, trail)
     elif event.name == "step" and event.unscaled and event.phase == "ready" and known(flow, event.optimizer):
-        if any(e.name == "scale" and e.scaler is event.scaler for e in flow.of(events.Scaling)):
+        if _scaled(flow, event.scaler):
             return
         message = "the loss was not scaled by this scaler: write `scaler.scale(loss).backward()`"
         yield Finding("", "", Severity.ERROR, event.place, message)
+
+
+def _scaled(flow: Flow, scaler: Object) -> bool:
+    """Whether some loss goes through this scaler."""
+    return any(event.name == "scale" and event.scaler is scaler for event in flow.of(events.Scaling))
 
 
 def _clip(flow: Flow, clip: events.Clip) -> Iterable[Finding]:
