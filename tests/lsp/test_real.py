@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -49,9 +50,9 @@ def test_from_the_victim_to_the_origin_and_its_fix(project: Path) -> None:
         everything = {"start": {"line": 0, "character": 0}, "end": {"line": 99, "character": 0}}
         client.diagnostics(train)
         hints = {"textDocument": {"uri": train}, "range": everything}
-        (hint,) = client.request("textDocument/inlayHint", hints)
+        found = client.request("textDocument/inlayHint", hints)
+        (hint,) = (one for one in found if one["position"]["line"] == victim["range"]["start"]["line"])
         assert hint["label"][0]["value"] == f"⊘ grad off since data_loader.py:{line + 1}"
-        assert hint["position"]["line"] == victim["range"]["start"]["line"]
         client.notify("textDocument/didClose", {"textDocument": {"uri": train}})
         last = victim["relatedInformation"][-1]["location"]
         assert (last["uri"], last["range"]["start"]["line"]) == (loader, line)
@@ -101,6 +102,45 @@ def test_words_are_explained_and_coloured() -> None:
         tokens = client.request("textDocument/semanticTokens/full", {"textDocument": {"uri": uri}})["data"]
         assert tokens[:4] == [5, 5, 4, 0]
         assert tokens[4] & 1, "the word that the finding is about is marked as the cut"
+
+
+def test_what_is_seen_when_nobody_types(project: Path) -> None:
+    text = NUMBER.replace("loss.item().backward()", "loss.backward()\nprint(loss.item())")
+    uri = (project / "main.py").as_uri()
+    capabilities = {"workspace": {"semanticTokens": {"refreshSupport": True}}}
+    options = {"commands": ["gradline.showPlaces"], "lines": True, "inlayHints": "all"}
+    with Client(SERVER, project, options=options, **capabilities) as client:
+        client.open(uri, text)
+        document = {"textDocument": {"uri": uri}}
+
+        def harmless() -> list[int]:
+            """The lines of words that are marked as harmless."""
+            data = client.request("textDocument/semanticTokens/full", document)["data"]
+            lines, line = [], 0
+            for at in range(0, len(data), 5):
+                line += data[at]
+                if data[at + 4] == 4:
+                    lines.append(line)
+            return lines
+
+        end = time.monotonic() + 30
+        while harmless() != [6] and time.monotonic() < end:
+            refresh = client.wait(lambda message: message.get("method") == "workspace/semanticTokens/refresh")
+            client.reply(refresh["id"], None)
+        assert harmless() == [6]
+        everything = {"start": {"line": 0, "character": 0}, "end": {"line": 99, "character": 0}}
+        (hint,) = client.request("textDocument/inlayHint", {**document, "range": everything})
+        assert (hint["label"][0]["value"], hint["position"]["line"]) == ("grad · scalar", 4)
+        (lens,) = client.request("textDocument/codeLens", document)
+        assert lens["command"]["title"] == "reaches model"
+        regions = client.request("gradline/lines", document)["regions"]
+        assert {region["mode"] for region in regions} == {"on"}
+        hover = client.request("textDocument/hover", {**document, "position": {"line": 5, "character": 1}})
+        assert "scalar tensor, **attached**" in hover["contents"]["value"]
+        # at once after an edit, what it did not touch looks as before
+        client.change(uri, ((0, 0), (0, 0), "\n\n"))
+        assert harmless() == [8]
+        assert not client.errors
 
 
 def test_a_notebook_is_one_program() -> None:
