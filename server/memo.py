@@ -19,9 +19,10 @@ VERSIONS = 4
 class Memo(Generic[T]):
     """`get` answers a key from memory if all that the answer read still reads the same."""
 
-    def __init__(self, text: Callable[[str], str | None]) -> None:
+    def __init__(self, text: Callable[[str], str | None], versions: int = VERSIONS) -> None:
         """`text` gives the present text at a path, or None."""
         self._text = text
+        self._versions = versions
         self._known: dict[Hashable, OrderedDict[int, tuple[Mapping[str, str | None], T]]] = {}
         self._count = 0
         self.made = 0  # answers that had to be made, for tests of what was not redone
@@ -38,9 +39,13 @@ class Memo(Generic[T]):
         self.made += 1
         self._count += 1
         versions[self._count] = ({path: self._text(path) for path in paths}, value)
-        while len(versions) > VERSIONS:
+        while len(versions) > self._versions:
             versions.popitem(last=False)
         return value
 
     def forget(self) -> None:
         self._known.clear()
+
+    def keep(self, wanted: Callable[[Hashable], bool]) -> None:
+        """Forget the answers to all keys but these."""
+        self._known = {key: versions for key, versions in self._known.items() if wanted(key)}

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from . import ir
-from .memo import Memo
+from .memo import VERSIONS, Memo
 from .text import Source
 from .units import Unit, cut
 
@@ -127,10 +127,10 @@ class Project:
                 memo.forget()  # an import may lead elsewhere now
         self._switching.clear()
 
-    def memo(self, name: str) -> Memo:
+    def memo(self, name: str, versions: int = VERSIONS) -> Memo:
         """The answers of one kind that are remembered with this project."""
         if name not in self._memos:
-            self._memos[name] = Memo(self._text)
+            self._memos[name] = Memo(self._text, versions)
         return self._memos[name]
 
     def _text(self, path: str) -> str | None:

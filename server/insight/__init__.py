@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import posixpath
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from .. import ir
@@ -26,6 +26,8 @@ from .describe import Describer
 from .marks import Hint, Lens, Met, Region, Token, finding_hints
 from .observe import LOOKS_LIMIT, Looks, Observed, Seen, entries, observe
 
+# What is seen of a program is megabytes: the present text and the one before are remembered.
+VERSIONS_KEPT = 2
 # A longer expression is shown by its beginning.
 NAME_LIMIT = 40
 
@@ -135,7 +137,7 @@ class Insight:
     @functools.cached_property
     def _words(self) -> list[Found]:
         module = self._project.module(self.path)
-        if module is None or module.source is not self.source:
+        if module is None or module.source.text != self.source.text:
             return []
         return [found for found in candidates(module) if marks.is_torchs(self, found)]
 
@@ -264,7 +266,15 @@ def insight(project: Project, path: str, cancelled: Callable[[], bool] | None = 
     if module is None:
         return None
     programs = entries(project, path)
-    return project.memo("insight").get((path, programs), lambda: _make(project, path, programs, cancelled))
+    memo = project.memo("insight", VERSIONS_KEPT)
+    return memo.get((path, programs), lambda: _make(project, path, programs, cancelled))
+
+
+def forget(project: Project, kept: Collection[str]) -> None:
+    """Forget what was seen of files other than these."""
+    programs = {program for path in kept for program in entries(project, path)}
+    project.memo("insight", VERSIONS_KEPT).keep(lambda key: isinstance(key, tuple) and key[0] in kept)
+    project.memo("observed", VERSIONS_KEPT).keep(programs.__contains__)
 
 
 def _make(
@@ -288,7 +298,7 @@ def _observed(project: Project, path: str, cancelled: Callable[[], bool] | None)
         found = observe(project, module, cancelled)
         return found, found.read
 
-    return project.memo("observed").get(path, make)
+    return project.memo("observed", VERSIONS_KEPT).get(path, make)
 
 
 def facts(project: Project, path: str, offset: int) -> Fact | None:
@@ -322,6 +332,6 @@ def lenses(project: Project, path: str) -> list[Lens]:
 
 
 __all__ = [
-    "Fact", "Hint", "Insight", "Lens", "Region", "Token", "facts", "finding_hints", "hints", "insight", "lenses",
+    "Fact", "Hint", "Insight", "Lens", "Region", "Token", "facts", "finding_hints", "forget", "hints", "insight", "lenses",
     "plain_tokens", "regions", "tokens", "word_fact",
 ]  # fmt: skip

@@ -55,6 +55,8 @@ class Local:
         else:
             self._open[path] = source
         self._workspace.project.update(path, source)
+        if source is None:
+            insight.forget(self._workspace.project, self._open)
 
     def touch(self, paths: Iterable[str]) -> None:
         paths = list(paths)
