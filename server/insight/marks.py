@@ -92,6 +92,9 @@ def line_end(source: Source, line: int) -> int:
 
 
 COLOURED = frozenset({"cut", "switch", "flow"})
+# Findings at a value that has lost its gradient, whose trails lead to where that was.
+LOST = frozenset({"GL101", "GL102", "GL103"})
+SWITCHED = "GL202"  # ... or to where gradients were turned off
 CUT_LABEL, MODE_LABEL = "⊘ cut at", "⊘ grad off since"
 
 
@@ -214,6 +217,7 @@ class Met:
         self.nodes: set[Node] = set()
         self.cuts: set[Cut] = set()
         self.fatal: dict[Place, Cut] = {}  # cuts behind which nothing is left of what is back-propagated
+        self.fails: list[tuple[Place, Place]] = []  # such a cut, and the backward that meets it
         self.whole = bool(flows)
         for flow in flows:
             if flow.whole:
@@ -226,6 +230,7 @@ class Met:
                 if isinstance(value, Number) or (isinstance(value, Tensor) and value.dead and value.leaf is None):
                     for cut in cuts:
                         self.fatal.setdefault(cut.place, cut)
+                        self.fails.append((cut.place, event.place))
 
 
 # ---------------------------------------------------------------- regions
@@ -234,11 +239,14 @@ class Met:
 def regions(insight: Insight) -> list[Region]:
     """The lines of a file by the grad mode in which they run; lines that no run passes are in none."""
     source = insight.source
-    widest: dict[int, tuple[int, int, list[Seen]]] = {}  # line -> the widest expression that begins there
+    # Of each line the expression that decides: the widest that begins there, a whole program's before a lone function's.
+    widest: dict[int, tuple[int, int, list[Seen]]] = {}
+    whole: dict[int, bool] = {}
     for (start, end), looks in insight.spans():
         line = source.position(start)[0]
-        if line not in widest or end > widest[line][0]:
-            widest[line] = end, start, looks
+        is_whole = not looks[0].alone
+        if line not in widest or (is_whole, end) > (whole[line], widest[line][0]):
+            widest[line], whole[line] = (end, start, looks), is_whole
     bodies = insight.bodies()
     found: list[Region] = []
     body_before: tuple[int, int] | None = None
@@ -305,7 +313,7 @@ def finding_hints(path: str, findings: Sequence[Finding], source: Source) -> lis
     for finding in findings:
         if finding.place.path != path or finding.severity is None or not finding.severity.fails or not finding.trail:
             continue
-        label = CUT_LABEL if finding.code.startswith("GL1") else MODE_LABEL if finding.code == "GL202" else ""
+        label = CUT_LABEL if finding.code in LOST else MODE_LABEL if finding.code == SWITCHED else ""
         origin = finding.trail[-1].place
         line = source.position(finding.place.end)[0]
         if label and (origin.path != path or source.position(origin.start)[0] != line):
@@ -318,11 +326,17 @@ def hints(insight: Insight, findings: Sequence[Finding]) -> list[Hint]:
     line_of = insight.line_of
     found = finding_hints(insight.path, findings, insight.source)
     told = {line_of(hint.offset) for hint in found}
+    last: dict[Place, int] = {}  # where in this file the last backward stands that fails for a cut
+    for place, at in insight.met.fails:
+        if at.path == insight.path:
+            last[place] = max(at.start, last.get(place, 0))
     for start, end in insight.targets():
         for cut in _fatal_cuts(insight, insight.looks(start, end)):
             mode = cut.mode
             if mode is not None and mode.persistent:
                 continue  # the region says so
+            if start > last.get(cut.place, start):
+                continue  # what is made of it later is not back-propagated
             origin = mode.place if mode is not None and mode.place is not None else cut.place
             if line_of(end) in told or (origin.path == insight.path and line_of(origin.start) == line_of(start)):
                 continue
@@ -363,7 +377,7 @@ def _losses(insight: Insight, told: set[int]) -> Iterator[Hint]:
             by_place.setdefault(event.place, []).append(event)
     for place, passes in by_place.items():
         first = passes[0]
-        live = [e.value for e in passes if isinstance(e.value, Tensor) and e.value.live]
+        live = [e.value for e in passes if isinstance(e.value, Tensor) and e.value.live and e.value.leaf is None]
         if len(live) != len(passes):
             continue
         bound = first.bound if first.bound is not None and first.bound.path == insight.path else None
@@ -412,7 +426,7 @@ def _class_lenses(insight: Insight) -> Iterator[Lens]:
                 if not isinstance(cls, Class) or cls.place.path != insight.path or cls.place in seen or not is_module(obj):
                     continue
                 leaves, exact = leaves_of(flow.run, obj)
-                if obj.cells.get("closed") or (not leaves and not exact):
+                if obj.cells.get("closed") or not leaves:
                     continue
                 seen.add(cls.place)
                 title = _trains(obj, leaves, exact)
@@ -427,8 +441,6 @@ def _trains(obj: Object, leaves: Sequence[Leaf], exact: bool) -> str:
     on = [names.get(leaf, leaf.label).removeprefix(".") for leaf, flag in flags.items() if flag is True]
     off = [names.get(leaf, leaf.label).removeprefix(".") for leaf, flag in flags.items() if flag is False]
     parts = []
-    if not leaves:
-        return "no parameters"
     if on:
         parts.append(f"{'all trainable' if exact and len(on) == len(leaves) else 'trainable'}: {listed(on)}")
     if off:
