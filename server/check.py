@@ -30,15 +30,17 @@ def may_speak(text: str) -> bool:
 # a library's functions have neither. A constructor is judged for what it puts into plain containers, a forward for what
 # it makes anew at every call.
 ALONE = re.compile(
-    r"backward|\brequire_grad\b|\.requires_grad[ \t]*=(?!=)|requires_grad=True|Scaler|\bParameter\(|\bcheckpoint\("
+    r"backward\(|\.backward\b|require_grad\b|\.requires_grad[ \t]*=(?!=)|requires_grad=True|Scaler\b|\bcheckpoint\("
     r"|\.grad\b|\.step\b|zero_grad|(?:\bF|functional)\.\w*(?:dropout|rrelu)|\.(?:detach\(\)|eval|train)[ \t]*$"
     r"|^[ \t]*(?:torch\.)?(?:no_grad|enable_grad|inference_mode)(?:\(\))?[ \t]*(?:#|$)"
     r"|\bwith[ \t]+(?:torch\.)?(?:no_grad|enable_grad|inference_mode)[ \t]*:",
     re.MULTILINE,
 )
 # One of these is in whatever ALONE matches; looking for plain words is ten times as fast.
-ALONE_WORDS = ("backward", "requires_grad", "require_grad", "Scaler", "Parameter(", "checkpoint(", ".grad", ".step", "zero_grad",
+ALONE_WORDS = ("backward", "requires_grad", "require_grad", "Scaler", "checkpoint(", ".grad", ".step", "zero_grad",
                "dropout", "rrelu", ".detach()", ".eval", ".train", "no_grad", "enable_grad", "inference_mode")  # fmt: skip
+# A parameter that does not stay one: something is done to the result of `nn.Parameter(...)`.
+CHANGED = re.compile(r"\bParameter\([^\n]*\)[ \t]*[.*/+@-]|^[ \t]*\)[ \t]*[.*/+@-]", re.MULTILINE)
 CONTAINER = re.compile(r"\bnn\.[A-Z]\w+\(")
 # A plain container as an attribute, at once or by way of a name.
 PLAIN = re.compile(r"\bself\.\w+[ \t]*(?::[^=\n]+)?=[ \t]*(?:[\[{(]|(?:list|dict|tuple|defaultdict|OrderedDict)\()")
@@ -51,6 +53,8 @@ LOSSES = re.compile(r"cross_entropy|CrossEntropy|_with_logits|WithLogits")
 def judged_alone(name: str, text: str) -> bool:
     """Whether a function that nothing reaches can be the place of a finding."""
     if any(word in text for word in ALONE_WORDS) and ALONE.search(text) is not None:
+        return True
+    if "Parameter(" in text and (name == "forward" or CHANGED.search(text) is not None):
         return True
     if name == "__init__":
         initialized = "super(" in text or ".__init__(" in text

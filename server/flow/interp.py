@@ -52,7 +52,7 @@ from . import events, scopes
 STEP_LIMIT = 120_000  # statements and calls for one entry point: about half a second
 DEPTH_LIMIT = 24  # calls inside calls; the deepest chain of three large packages is 14
 UNROLL_LIMIT = 6  # a literal sequence this short is passed item by item (`for phase in ("train", "val")`)
-ALONE_STEP_LIMIT = 4_000  # the same for a function that is judged alone: it is one of very many
+ALONE_STEP_LIMIT = 1_500  # the same for a function that is judged alone: it is one of very many
 ALONE_DEPTH_LIMIT = 3  # and the frames above which its calls are not followed: it and what it calls
 NESTED_LOOP_LIMIT = 3  # inside so many loops the body is passed once: 2 ** depth passes otherwise
 EXPRESSION_LIMIT = 400  # nesting of one expression; deeper is UNKNOWN
