@@ -111,7 +111,7 @@ def _new_for_functions(project: Project) -> Interpreter:
 
 def is_script(module: Module) -> bool:
     """Whether a module's top level does something besides defining."""
-    return any(_acts(unit, lambda name, text: True) for unit in module.units)
+    return any(_acts(unit, lambda name, text: False) for unit in module.units)
 
 
 _CALL = re.compile(r"^[A-Za-z_][\w.]*\(|^(?:for|while|with|async)\b")

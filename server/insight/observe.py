@@ -196,6 +196,9 @@ def _members(run: Interpreter, obj: Object, before: Members | None) -> Members |
 # ---------------------------------------------------------------- through which programs
 
 
+# Words of which a program that tells something about the files it runs has one; a package's `__init__.py` has none.
+_OF_PROGRAMS = ("__main__", "backward", "optim", "no_grad", "inference_mode", "set_grad")
+
 _entries: weakref.WeakKeyDictionary[Project, tuple[tuple[int, int], dict[str, list[str]]]] = weakref.WeakKeyDictionary()
 
 
@@ -219,7 +222,7 @@ def entries(project: Project, path: str) -> tuple[str, ...]:
 
 def _is_program(project: Project, path: str) -> bool:
     module = project.module(path)
-    return module is not None and is_script(module)
+    return module is not None and any(word in module.source.text for word in _OF_PROGRAMS) and is_script(module)
 
 
 def _importers(project: Project, modules: list[Module]) -> dict[str, list[str]]:
