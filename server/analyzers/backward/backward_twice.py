@@ -10,6 +10,7 @@ from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...flow.trails import call_steps
 from ...rule import Rule
+from ._carried import let_go
 
 if TYPE_CHECKING:
     from ...flow import Flow
@@ -51,17 +52,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     first: Any = tree.exactly(finding.trail[0].place if finding.trail else None, cst.Call)
     if first is not None and isinstance(first.func, cst.Attribute) and first.func.attr.value == "backward":
         return _from_the_sum(tree, first, second)
-    lstm = any("LSTM" in step.note for step in finding.trail)
-    for names in _states(tree, second):
-        lines = (f"{name} = {_detached(name, lstm)}" for name in names)
-        edits = (tree.insert_after(tree.statement(second), *lines),)
-        if context.cures(edits):
-            return Fix("Let go of the graph of the last pass", Applicability.SAFE, edits)
-    return None
-
-
-def _detached(name: str, pair: bool) -> str:
-    return f"tuple(state.detach() for state in {name})" if pair else f"{name}.detach()"
+    return let_go(tree, context, second, finding)
 
 
 def _from_the_sum(tree: Tree, first: Any, second: Any) -> Fix | None:
@@ -77,33 +68,6 @@ def _from_the_sum(tree: Tree, first: Any, second: Any) -> Fix | None:
     total = f"({tree.text(*tree.outer_span(first.func.value))} + {tree.text(start, end)})"
     edits = tree.delete(tree.parent(first)), Edit(tree.path, start, end, total)
     return Fix("Go backward once, from the sum", Applicability.SAFE, edits)
-
-
-def _states(tree: Tree, second: Any) -> list[list[str]]:
-    """What may be let go of: in the loop around the backward, the names that a call both takes and makes anew."""
-    cst = tree.cst
-    loop: Any = tree.enclosing(second, cst.For, cst.While)
-    if loop is None or tree.parent(tree.statement(second)) is not loop.body:
-        return []
-    start, end = tree.span(loop)
-    found: list[list[str]] = []
-    for assign in tree.nodes(cst.Assign):
-        if not start <= tree.span(assign)[0] < end or not isinstance(assign.value, cst.Call):
-            continue
-        made = {name.value for target in assign.targets for name in tree.names(target.target)}
-        made |= {tree.code(target.target) for target in assign.targets if isinstance(target.target, cst.Attribute)}
-        taken = [tree.code(one) for arg in assign.value.args for one in _taken(tree, arg.value)]
-        if names := [name for name in dict.fromkeys(taken) if name in made]:
-            found.append(names)
-    return found
-
-
-def _taken(tree: Tree, value: Any) -> list[Any]:
-    """The names and attributes that an argument hands over, in a tuple or a list too."""
-    cst = tree.cst
-    if isinstance(value, (cst.Tuple, cst.List)):
-        return [one for element in value.elements for one in _taken(tree, element.value)]
-    return [value] if isinstance(value, (cst.Name, cst.Attribute)) else []
 
 
 RULE = Rule(code="GL302", severity=Severity.ERROR, check=check)

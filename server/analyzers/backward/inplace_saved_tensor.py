@@ -9,6 +9,7 @@ from ...edits import Applicability, Edit, Fix, FixContext
 from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...rule import Rule
+from ._carried import let_go
 
 if TYPE_CHECKING:
     from ...flow import Flow
@@ -31,8 +32,8 @@ def check(flow: Flow) -> Iterable[Finding]:
 def fix(finding: Finding, context: FixContext) -> Fix | None:
     """Make a new tensor instead.
 
-    Needs: the place is what changes it: the statement (`out += x`), the call (`h.mul_(2)`), or the call that makes the
-    layer (`nn.ReLU(inplace=True)`).
+    Needs: the place is what changes it: the statement (`out += x`), the call (`h.mul_(2)`, `optimizer.step()`), or the
+    call that makes the layer (`nn.ReLU(inplace=True)`); the trail begins with the receiver of the backward.
     """
     place = finding.place
     tree = context.scope_tree(place)
@@ -49,7 +50,12 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         return Fix("Make a new tensor", Applicability.SAFE, (tree.replace(node, text),))
     if not isinstance(node, cst.Call):
         return None
+    if isinstance(node.func, cst.Attribute) and node.func.attr.value == "step":
+        loss = tree.exactly(finding.trail[0].place, cst.BaseExpression)
+        return None if loss is None else let_go(tree, context, loss, finding)
     flags = [arg for arg in node.args if arg.keyword is not None and arg.keyword.value == "inplace"]
+    if not flags and node.args and node.args[-1].keyword is None and tree.code(node.args[-1].value) == "True":
+        flags = node.args[-1:]
     if flags and tree.code(flags[0].value) == "True":
         return Fix("Do not work in place", Applicability.SAFE, (tree.replace(flags[0].value, "False"),))
     method = node.func.attr if isinstance(node.func, cst.Attribute) else None

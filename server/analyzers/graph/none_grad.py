@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ...edits import Applicability, Fix, FixContext
+from ...edits import Applicability, Fix, FixContext, Tree
 from ...findings import Finding, Severity
 from ...flow import events
 from ...rule import Rule
@@ -27,14 +27,16 @@ def check(flow: Flow) -> Iterable[Finding]:
         if event.why not in _WHY or (event.why in ("no-backward", "cleared") and not flow.whole):
             continue
         yield Finding(
-            "", "", RULE.severity, event.place, f"`.grad` is None here, and has no `.{event.name}`: {_WHY[event.why]}"
-        )
+            "", "", RULE.severity, event.place, f"`.grad` is None here, and has no `.{event.name}`: {_WHY[event.why]}",
+            data=(("why", event.why),),
+        )  # fmt: skip
 
 
 def fix(finding: Finding, context: FixContext) -> Fix | None:
-    """Make the tensor a leaf: first compute it, then ask for its gradient.
+    """Make the tensor a leaf: first compute it, then ask for its gradient. Where there is no gradient yet, ask first.
 
-    Needs: the place holds `x.grad`; `x` is bound once in the same scope, to an expression around a tensor with
+    Needs: the place holds `x.grad`; for a gradient that no backward has made, `x.grad.zero_()` stands alone; for a
+    tensor that is no leaf, `x` is bound once in the same scope, to an expression around a tensor with
     `requires_grad=True` (`0.01 * torch.randn(4, requires_grad=True)`).
     """
     tree = context.scope_tree(finding.place)
@@ -47,9 +49,25 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     if not isinstance(read, cst.Attribute):
         return None
     name = tree.code(read.value)
+    if finding.get("why") in ("no-backward", "cleared"):
+        return _asked(tree, read)
     bound = [assign for assign in tree.nodes(cst.Assign) if tree.code(assign.targets[0].target) == name]
     found = [edits for assign in bound if (edits := as_leaf(tree, assign.value)) is not None]
     return Fix("Make it a leaf", Applicability.SAFE, found[0]) if len(found) == 1 else None
+
+
+def _asked(tree: Tree, read: Any) -> Fix | None:
+    """`x.grad.zero_()` under `if x.grad is not None:`"""
+    cst = tree.cst
+    statement = tree.statement(read)
+    method = tree.parent(read)
+    call = tree.parent(method) if isinstance(method, cst.Attribute) else None
+    if not isinstance(call, cst.Call) or not isinstance(tree.parent(call), cst.Expr) or not tree.block(statement):
+        return None
+    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
+        return None
+    edits = tree.wrap(statement, statement, f"if {tree.code(read)} is not None:")
+    return Fix("Ask whether there is a gradient", Applicability.SAFE, edits)
 
 
 RULE = Rule(code="GL107", severity=Severity.ERROR, check=check)
