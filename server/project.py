@@ -17,7 +17,7 @@ from typing import Protocol
 from . import ir
 from .memo import VERSIONS, Memo
 from .text import Source
-from .units import Unit, cut
+from .units import Unit, Units, cut
 
 # Words that may change grad mode when they run at module level; nothing else outlives a `with` block (claims M9).
 SWITCHES = re.compile(r"set_grad_enabled|(?:_grad|inference_mode)\s*\([^()]*\)\s*\.__enter__|enter_context\(\s*torch")
@@ -108,6 +108,7 @@ class Project:
         self._modules: dict[str, Module | None] = {}
         self._resolved: dict[tuple[str, str], str | None] = {}
         self._switching: dict[str, bool] = {}
+        self._anchors: dict[str, Units] = {}
         self._memos: dict[str, Memo] = {}
         self.definitions: object = None  # what the interpreter has made of unchanged modules (see `flow.interpret`)
         self.revision = 0  # goes up with every change of a text
@@ -116,7 +117,10 @@ class Project:
         """Set the text of a file (an unsaved buffer wins over `Files`), or forget what is known of it (None)."""
         self.definitions = None
         self.revision += 1
-        known = self._modules.pop(path, None) is not None or path in self._overlay
+        old = self._modules.pop(path, None)
+        known = old is not None or path in self._overlay
+        if old is not None and isinstance(old.units, Units):
+            self._anchors[path] = old.units  # while the new text is broken, its units keep the bounds they had
         if text is None:
             self._overlay.pop(path, None)
         else:
@@ -168,7 +172,8 @@ class Project:
         module = None
         if source is not None:
             package = posixpath.basename(path) == "__init__.py"
-            module = Module(path, package, source, self.files.is_project(path), cut(source.text))
+            units = cut(source.text, self._anchors.get(path))
+            module = Module(path, package, source, self.files.is_project(path), units)
         self._modules[path] = module
         return module
 
