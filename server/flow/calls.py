@@ -188,6 +188,12 @@ def call_function(run: Interpreter, func: Function, args: Args, e: ir.Call | Non
     return result
 
 
+def _perhaps_made(run: Interpreter, instance: Value | None) -> None:
+    """A constructor of a base is not followed: `Module.__init__` may have run by now."""
+    if isinstance(instance, Object) and instance.cells.get("init") is False:
+        run.state.set(instance.cells, "init", None)
+
+
 def enter_function(run: Interpreter, func: Function, args: Args, e: ir.Call | None) -> Value:
     code = func.code
     key = (func.module.path, func.base + ir.unpack(code.at)[0])
@@ -197,7 +203,13 @@ def enter_function(run: Interpreter, func: Function, args: Args, e: ir.Call | No
     if len(run.frames) > run.depth_limit or depth >= 2:
         for value in args.all():
             escape(run, value)
+        if func.name == "__init__":
+            _perhaps_made(run, func.bound)
         return UNKNOWN
+    if func.name == "__init__" and func.bound is None and run.frames and run.frames[-1].function is not None:
+        making = run.frames[-1].function.bound  # `Base.__init__(config)`, without the instance
+        if not any(value is making for value in args.all()):
+            _perhaps_made(run, making)
     run.tick()
     scope = Scope({}, func.closure)
     bind_arguments(run, func, args, scope)

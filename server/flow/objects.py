@@ -336,7 +336,7 @@ def set_attribute(run: Interpreter, owner: Value, name: str, value: Value, targe
             _modules.registers(run, owner, name, value, place)
         run.state.set(owner.attrs, name, value)
     elif isinstance(owner, (Tensor, ParameterOf, GradOf)):
-        _training.set_tensor_attribute(run, owner, name, value, place)
+        _training.set_tensor_attribute(run, owner, name, value, place, target)
     elif isinstance(owner, Union):
         for option in owner.options:
             if isinstance(option, Object):

@@ -669,7 +669,7 @@ def call_container(run: Interpreter, owner: Value, name: str, args: Args, e: ir.
             return owner
         if name in ("backward", "detach", "requires_grad_") and e is not None:
             return _training.number_method(run, owner, name, args, e)
-        return Number()
+        return UNKNOWN if isinstance(owner, Const) and not isinstance(owner.value, (int, float)) else Number()
     if isinstance(owner, Range):
         if name == "close":
             return NONE

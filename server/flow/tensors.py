@@ -156,6 +156,10 @@ def flatten(value: object, depth: int = 3) -> Iterator[Value]:
     elif isinstance(value, Union):
         if any(isinstance(o, (Tensor, Unknown, Object)) for o in value.options):
             yield UNKNOWN
+    elif isinstance(value, Object) and isinstance(value.cls, External) and value.cls.name.startswith("torch.distributions."):
+        made = value.cells.get("args")
+        for argument in made.all() if isinstance(made, Args) and depth else ():
+            yield from flatten(argument, depth - 1)
     elif isinstance(value, Object):
         if not isinstance(value.cls, External) or not value.cls.name.startswith("torch."):
             yield UNKNOWN
@@ -376,7 +380,10 @@ def recorded(
 def saved_by(run: Interpreter, op: torchlib.Op, inputs: list[Value], out: Storage) -> tuple[tuple[Storage, int], ...]:
     """What the operation keeps for backward, with the version that it has now."""
     saved: list[tuple[Storage, int]] = []
+    plain = torchlib.op(op.name.removesuffix("_")) if op.inplace else None
     for argument, kept in op.saves.items():
+        if plain is not None:  # it has the same derivative, and the same tensors in it
+            kept = tuple(what for what in kept if what in plain.saves.get(argument, kept))
         if not argument.isdigit() or int(argument) >= len(inputs):
             continue
         value = inputs[int(argument)]
@@ -632,7 +639,10 @@ def written(
     run: Interpreter, target: Tensor, result: Value, place: Place, how: str, keep: bool = False, old: Value | None = None
 ) -> Value:
     """What a tensor is after it was written in place with the graph of `result`."""
-    run.record(events.InPlace(place, run.stack, target, how, run.state.mode, leaf_below(target)))
+    leaf = leaf_below(target)
+    if isinstance(old, ParameterOf) and all(one.cells.get("requires_grad") is True for one in old.leaves):
+        leaf = next(iter(old.leaves), None)
+    run.record(events.InPlace(place, run.stack, target, how, run.state.mode, leaf))
     if target.storage is not None:
         bump(run, target.storage, place)
     leaves = (target.leaf,) if target.leaf is not None else ()
@@ -741,13 +751,14 @@ def tensor_attribute(run: Interpreter, value: Tensor, name: str, e: ir.Attr) -> 
     place = run.place(e.at)
     if name == "data":
         if value.leaf is not None:
-            return Tensor(dtype=FLOAT, tag="data-of-leaf", storage=value.storage)
+            return Tensor(dtype=FLOAT, tag="data-of-leaf", storage=Storage())
         found = Inputs()
         found.add(run, value)
         cuts = list(value.cuts)
         if found.nodes and value.certain:
             cuts.append(lost_here(run, Cut(".data", "data", place, tuple(found.nodes), stack=run.stack)))
-        return Tensor(None, tuple(cuts), True, value.rank, value.dtype, opaque=value.opaque, storage=value.storage, made=place)
+        # It shares the memory, but not the count of the writes.
+        return Tensor(None, tuple(cuts), True, value.rank, value.dtype, opaque=value.opaque, storage=Storage(), made=place)
     if name == "grad":
         if value.leaf is not None:
             value.leaf.cells["grad-read"] = True
@@ -827,21 +838,29 @@ def call_method(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Cal
             if e is not None and isinstance(e.func, ir.Attr):
                 rebind(run, e.func.value, other, tensor)
             return other
-        if isinstance(result, Tensor) and result.dead and tensor.live and run.state.mode.records:
-            # Overwritten: it still requires grad, and its gradient is zero.
-            node = Node(name, place, (tensor.node,) if tensor.node is not None else (), result.cuts, zero=True, stack=run.stack)
-            result = replace(result, node=node)
-        elif isinstance(result, Tensor) and result.dead and not tensor.dead:
-            result = replace(result, certain=False)
-        after = written(run, tensor, result, place, f".{name}()", isinstance(owner, ParameterOf), owner) if place else result
-        if e is not None and isinstance(e.func, ir.Attr) and isinstance(after, Tensor):
-            rebind(run, e.func.value, after, tensor)
-        if isinstance(owner, Tensor) and owner.tag == "data-of-leaf":
-            return owner
-        return after
+        expression = e.func.value if e is not None and isinstance(e.func, ir.Attr) else None
+        return changed(run, owner, tensor, result, place, name, f".{name}()", expression)
     if tensor.opaque and isinstance(result, Tensor) and not args.positional:
         return replace(result, opaque=True)
     return result
+
+
+def changed(
+    run: Interpreter, owner: Value, tensor: Tensor, result: Value, place: Place | None, name: str, how: str, expression: ir.Expr | None
+) -> Value:
+    """What a call returns that has written its first tensor, `owner`, in place; `expression` is how that is reached."""
+    if isinstance(result, Tensor) and result.dead and tensor.live and run.state.mode.records:
+        # Overwritten: it still requires grad, and its gradient is zero.
+        node = Node(name, place, (tensor.node,) if tensor.node is not None else (), result.cuts, zero=True, stack=run.stack)
+        result = replace(result, node=node)
+    elif isinstance(result, Tensor) and result.dead and not tensor.dead:
+        result = replace(result, certain=False)
+    after = written(run, tensor, result, place, how, isinstance(owner, ParameterOf), owner) if place else result
+    if expression is not None and isinstance(after, Tensor):
+        rebind(run, expression, after, tensor)
+    if isinstance(owner, Tensor) and owner.tag == "data-of-leaf":
+        return owner
+    return after
 
 
 def detach(run: Interpreter, tensor: Tensor, name: str, place: Place | None, e: ir.Call | None) -> Value:
@@ -877,6 +896,9 @@ def convert(run: Interpreter, owner: Value, tensor: Tensor, name: str, args: Arg
     casts = name in ("float", "double", "half", "bfloat16", "type") or any(n in FLOAT_DTYPES for n in names)
     if not casts and isinstance(owner, ParameterOf):
         return owner
+    same = name == "float" or (name == "to" and len(args.all()) == 1 and names == ["torch.float32"])
+    if same and tensor.leaf is not None and tensor.leaf.kind == "parameter":
+        return owner  # what a Parameter is as a rule
     if tensor.leaf is not None:
         # On the device and in the dtype that it has, the very same tensor comes back; elsewhere a new one (facts).
         tag = "parameter-moved" if tensor.leaf.kind == "parameter" else "leaf-moved"

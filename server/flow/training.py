@@ -441,6 +441,8 @@ def why_none(run: Interpreter, value: GradOf) -> str:
         ]
     elif isinstance(value.of, ParameterOf):
         return ""
+    if "taint" in run.notes and not set(value.leaves) <= {leaf for obj in run.objects for leaf in optimizer_leaves(obj)}:
+        return ""  # a backward through something unknown has marked those of optimizers only
     if grads and all(g.state == "none" for g in grads) and all(leaf.cells.get("escaped") is None for leaf in value.leaves):
         return "cleared" if grads[0].place is not None else "no-backward"
     return ""
@@ -459,7 +461,7 @@ def call_grad_method(run: Interpreter, owner: GradOf, name: str, args: Args, e: 
     return Tensor(dtype=FLOAT)
 
 
-def set_tensor_attribute(run: Interpreter, owner: Value, name: str, value: Value, place: Place) -> None:
+def set_tensor_attribute(run: Interpreter, owner: Value, name: str, value: Value, place: Place, target: ir.Attr) -> None:
     """`x.requires_grad = ...`, `x.grad = ...`, `x.data = ...`"""
     leaves: tuple[Leaf, ...] = ()
     if isinstance(owner, ParameterOf):
@@ -474,7 +476,7 @@ def set_tensor_attribute(run: Interpreter, owner: Value, name: str, value: Value
             part = isinstance(owner, Tensor) and owner.tag == "part"
             _modules.set_flags(run, leaves, truth, not part and (not isinstance(owner, ParameterOf) or owner.all_of))
         elif isinstance(owner, Tensor) and truth is True:
-            _become_leaf(run, owner, place)
+            _become_leaf(run, owner, place, target.value)
     elif name == "grad":
         if isinstance(value, Const) and value.value is None:
             clear(run, leaves, place, None)
@@ -482,15 +484,11 @@ def set_tensor_attribute(run: Interpreter, owner: Value, name: str, value: Value
             for leaf in leaves:
                 leaf.cells["grad-changed"] = True
                 run.state.set(leaf.cells, "grad", Grad("?"))
-    elif name == "data":
-        storage = getattr(owner, "storage", None)
-        if storage is not None:
-            bump(run, storage, place)
-    else:
+    elif name != "data":
         run.record(events.Attribute(place, run.stack, owner, name, value, value_place=run.assigned))
 
 
-def _become_leaf(run: Interpreter, owner: Tensor, place: Place) -> None:
+def _become_leaf(run: Interpreter, owner: Tensor, place: Place, reached: ir.Expr) -> None:
     """A tensor without graph is told to require grad: from now on it is a leaf of its own."""
     leaf = Leaf("tensor", place, "tensor")
     frame = run.frame
@@ -498,6 +496,10 @@ def _become_leaf(run: Interpreter, owner: Tensor, place: Place) -> None:
     for name, value in list(frame.scope.names.items()):
         if value is owner:
             run.state.set(frame.scope.names, name, new)
+    if isinstance(reached, ir.Attr):
+        holder = run.eval(reached.value)
+        if isinstance(holder, Object) and holder.attrs.get(reached.name) is owner:
+            run.state.set(holder.attrs, reached.name, new)
 
 
 def tensor_flag(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Call | None) -> Value:

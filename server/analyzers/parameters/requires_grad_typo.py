@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 # What people write for `requires_grad`: an s too few or too many, another ending, another spelling.
 SLIP = re.compile(r"re?qu?i?re?(s|d)?_?gr?ads?(ient|ients)?_?", re.IGNORECASE)
 
+# `_requires_grad` is a private note of its own that some libraries leave on modules which they have frozen.
 CLOSE = 0.9  # "requires_gard" is 0.92, "requires_graph" 0.89
 
 
 def check(flow: Flow) -> Iterable[Finding]:
     for event in flow.of(events.Attribute):
         name = event.name
-        if name == "requires_grad" or not (SLIP.fullmatch(name) or _close(name)):
+        if name in ("requires_grad", "_requires_grad") or not (SLIP.fullmatch(name) or _close(name)):
             continue
         owner = event.owner
         if not isinstance(owner, (Tensor, ParameterOf)) and not (
