@@ -1,0 +1,478 @@
+"""Programs that are right and look wrong, reduced from what public training code does: nothing may be said of them."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+from fixture import MemoryFiles
+
+from gradline.check import check
+from gradline.project import Project
+
+HEAD = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+model = nn.Sequential(nn.Linear(4, 4), nn.Dropout(), nn.Linear(4, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+
+# name: (why it is right, program after HEAD)
+PROGRAMS = {
+    "parameters-in-two-lists": (
+        "each parameter goes into one of the two lists",
+        """
+        decayed, plain = [], []
+        for name, param in model.named_parameters():
+            if not param.requires_grad:
+                continue
+            if name.endswith(".bias") or len(param.shape) == 1:
+                plain.append(param)
+            else:
+                decayed.append(param)
+        optimizer = torch.optim.AdamW([{"params": decayed}, {"params": plain, "weight_decay": 0.0}])
+        model(torch.randn(8, 4)).pow(2).mean().backward()
+        optimizer.step()
+        """,
+    ),
+    "loss-summed-over-crops": (
+        "the sum is the loss, and goes backward in one of two ways",
+        """
+        class Loss(nn.Module):
+            def forward(self, student, teacher):
+                total = 0
+                for i, q in enumerate(teacher):
+                    for j in range(len(student)):
+                        if i == j:
+                            continue
+                        total += (-q * F.log_softmax(student[j], dim=-1)).sum(-1).mean()
+                return total
+
+        def train(loader, scaler):
+            for batch in loader:
+                teacher = F.softmax(model(batch), dim=-1).detach().chunk(2)
+                loss = Loss()(model(batch).chunk(4), teacher)
+                optimizer.zero_grad()
+                if scaler is None:
+                    loss.backward()
+                    optimizer.step()
+                else:
+                    scaler.scale(loss).backward()
+                    scaler.step(optimizer)
+                    scaler.update()
+
+        for _ in range(3):
+            train([torch.randn(8, 4)], None)
+        """,
+    ),
+    "embedding-added-in-forward": (
+        "`x += ...` adds to the value of this call, not to that of the last",
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.position = nn.Parameter(torch.randn(8, 4))
+                self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])
+
+            def forward(self, x):
+                x = x * 2
+                x += self.position[: x.shape[0]]
+                out = x
+                hidden = []
+                for layer in self.layers:
+                    x = layer(x)
+                    out = out + x
+                    hidden.append(x)
+                return out, hidden
+
+        net = Net()
+        for _ in range(3):
+            out, hidden = net(torch.randn(8, 4))
+            print(out.shape, len(hidden))
+        """,
+    ),
+    "layers-listed-in-evaluation": (
+        "what a forward lists is thrown away with the result",
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(8)])
+
+            def forward(self, x):
+                seen = [x]
+                for layer in self.layers:
+                    x = layer(x)
+                    seen.append(x)
+                return x, seen
+
+        net = Net()
+        optimizer = torch.optim.Adam(net.parameters())
+        for _ in range(3):
+            net.eval()
+            _, seen = net(torch.randn(8, 4))
+            print(seen[-1].mean().item())
+            net.train()
+            loss = net(torch.randn(8, 4))[0].pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """,
+    ),
+    "sampler-of-an-evaluation": (
+        "the loop that does not train may see the same order in every epoch",
+        """
+        from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+        def loader():
+            data = TensorDataset(torch.randn(16, 4), torch.randn(16, 1))
+            return DataLoader(data, batch_size=4, sampler=DistributedSampler(data, num_replicas=1, rank=0))
+
+        def run(batches, epoch, train):
+            if train:
+                batches.sampler.set_epoch(epoch)
+            for x, y in batches:
+                with torch.set_grad_enabled(train):
+                    loss = F.mse_loss(model(x), y)
+                if train:
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+
+        training, testing = loader(), loader()
+        for epoch in range(3):
+            run(training, epoch, True)
+            run(testing, epoch, False)
+        """,
+    ),
+    "schedule-by-epoch": (
+        "`step(epoch)` names its place in the schedule",
+        """
+        scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1)
+        for epoch in range(3):
+            scheduler.step(epoch)
+            loss = model(torch.randn(8, 4)).pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """,
+    ),
+    "attack-on-an-evaluated-model": (
+        "no optimizer applies the gradients of the attack, and the training switches back",
+        """
+        def train():
+            model.train()
+            for _ in range(2):
+                optimizer.zero_grad()
+                model(torch.randn(8, 4)).pow(2).mean().backward()
+                optimizer.step()
+
+        def test():
+            model.eval()
+            with torch.no_grad():
+                print(model(torch.randn(8, 4)).mean())
+
+        test()
+        for _ in range(3):
+            train()
+            test()
+        for _ in range(3):
+            optimizer.zero_grad()
+            x = torch.randn(8, 4)
+            x.requires_grad = True
+            model(x).pow(2).mean().backward()
+            print((x + 0.1 * x.grad.sign()).mean())
+        """,
+    ),
+    "one-of-two-contexts": (
+        "either of the managers leaves gradients on",
+        """
+        from contextlib import contextmanager
+
+        @contextmanager
+        def nothing():
+            yield
+
+        @contextmanager
+        def said():
+            print("begin")
+            yield
+            print("end")
+
+        def run(manager):
+            with manager():
+                optimizer.zero_grad()
+                model(torch.randn(8, 4)).pow(2).mean().backward()
+                optimizer.step()
+
+        import random
+        for _ in range(3):
+            run(nothing if random.random() < 0.5 else said)
+            with (nothing() if random.random() < 0.5 else said()):
+                model(torch.randn(8, 4))
+        """,
+    ),
+    "temperature-as-an-attribute": (
+        "`self.log_alpha` becomes a leaf where it is told to require grad",
+        """
+        class Policy(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = nn.Linear(4, 1)
+                self.optimizer = torch.optim.Adam(self.parameters())
+                self.log_alpha = torch.tensor(0.1)
+                self.log_alpha.requires_grad = True
+                self.alpha_optimizer = torch.optim.Adam([self.log_alpha])
+
+            def update(self, x):
+                log_prob = self.net(x)
+                self.optimizer.zero_grad()
+                (self.log_alpha.exp() * log_prob).mean().backward()
+                self.optimizer.step()
+                self.alpha_optimizer.zero_grad()
+                loss = -(self.log_alpha.exp() * (log_prob + 1.0).detach()).mean()
+                loss.backward()
+                self.alpha_optimizer.step()
+
+        policy = Policy()
+        for _ in range(3):
+            policy.update(torch.randn(8, 4))
+        """,
+    ),
+    "powers-in-place": (
+        "an operation in place keeps a copy of what it overwrites",
+        """
+        def off_diagonal(x):
+            return x.flatten()[:-1].view(3, 5)[:, 1:].flatten()
+
+        class Twins(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = nn.Linear(4, 4)
+
+            def forward(self, x):
+                c = self.net(x).T @ self.net(x)
+                c.div_(8)
+                on = torch.diagonal(c).add_(-1).pow_(2).sum()
+                return on + off_diagonal(c).pow_(2).sum()
+
+        twins = Twins()
+        optimizer = torch.optim.SGD(twins.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            twins(torch.randn(8, 4)).backward()
+            optimizer.step()
+        """,
+    ),
+    "mask-through-data": (
+        "writes through `.data` are not counted, so backward takes the weight as it is",
+        """
+        class Masked(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = nn.Linear(4, 4)
+                self.register_buffer("mask", torch.ones(4, 4).tril())
+
+            def forward(self, x):
+                self.linear.weight.data *= self.mask
+                return self.linear(x)
+
+        masked = Masked()
+        optimizer = torch.optim.SGD(masked.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            masked(masked(torch.randn(8, 4))).pow(2).mean().backward()
+            optimizer.step()
+        """,
+    ),
+    "images-that-are-moved": (
+        "a backward through what is not known may reach the images",
+        """
+        import somewhere
+
+        net = somewhere.energy()
+
+        def sample(images):
+            for p in net.parameters():
+                p.requires_grad = False
+            images.requires_grad = True
+            for _ in range(3):
+                (-net(images)).sum().backward()
+                images.grad.data.clamp_(-0.03, 0.03)
+                images.data.add_(-0.1 * images.grad.data)
+                images.grad.detach_()
+                images.grad.zero_()
+            return images
+
+        sample(torch.rand(8, 4))
+        """,
+    ),
+    "distribution-of-a-distribution": (
+        "the log-probability of an Independent depends on what its base was made of",
+        """
+        import torch.distributions as td
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = nn.Linear(4, 4)
+
+            def forward(self, x):
+                p = td.Independent(td.Normal(self.net(x), 1.0), 1)
+                return {"loss": -p.log_prob(x).mean()}
+
+        net = Model()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            losses = net(torch.randn(8, 4))
+            losses["loss"].backward()
+            nn.utils.clip_grad_norm_(net.parameters(), 5.0)
+            optimizer.step()
+        """,
+    ),
+    "parameter-as-float": (
+        "a Parameter that is float32 already comes back from `.float()`",
+        """
+        class Norm(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = nn.Parameter(torch.ones(4)).float()
+
+            def forward(self, x):
+                return x * self.weight
+
+        norm = Norm()
+        optimizer = torch.optim.SGD(norm.parameters(), lr=0.1)
+        norm(torch.randn(8, 4)).pow(2).mean().backward()
+        optimizer.step()
+        """,
+    ),
+    "options-by-name": (
+        "a class attribute that names an option is replaced by the configuration's base class",
+        """
+        from labels import Options
+
+        class Trainer(Options):
+            scaler = "Default"
+
+            def train(self, batches):
+                for x in batches:
+                    loss = model(x).pow(2).mean()
+                    if self.scaler is not None:
+                        loss = self.scaler.scale(loss)
+                    loss.backward()
+                    self.optimizer.step()
+        """,
+    ),
+    "bases-between": (
+        "the chain of constructors reaches `Module.__init__`, however long it is",
+        """
+        class Base(nn.Module):
+            def __init__(self, size):
+                super().__init__()
+                self.size = size
+
+        class Mixin:
+            def __init__(self, *args, **kwargs):
+                super().__init__(*args, **kwargs)
+
+        class Second(Mixin, Base):
+            def __init__(self, size):
+                super().__init__(size)
+                self.first = nn.Linear(size, size)
+
+        class Third(Second):
+            def __init__(self, size, wide=False):
+                if wide:
+                    size = 2 * size
+                    super().__init__(size)
+                else:
+                    super().__init__(size)
+                self.second = nn.Linear(size, size)
+
+            def forward(self, x):
+                return self.second(self.first(x))
+        """,
+    ),
+    "activations-appended": (
+        "modules in a list that goes into a Sequential, and words in a list named l",
+        """
+        def mlp(sizes, activation):
+            modules = []
+            for a, b in zip(sizes, sizes[1:]):
+                modules.append(nn.Linear(a, b))
+                modules.append(activation())
+            return nn.Sequential(*modules)
+
+        net = mlp([4, 8, 1], nn.ReLU)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for line in ("a b", "c d"):
+            l = line.split(" ")
+            loss = net(torch.randn(8, 4)).mean() * len(l)
+            for p in net.parameters():
+                p.grad = None
+            loss.backward()
+            optimizer.step()
+        """,
+    ),
+    "delayed-policy": (
+        "the actor is updated every second time, and each has its own optimizer",
+        """
+        import copy
+
+        actor, critic = nn.Linear(4, 2), nn.Linear(6, 1)
+        actor_target, critic_target = copy.deepcopy(actor), copy.deepcopy(critic)
+        actor_optimizer = torch.optim.Adam(actor.parameters())
+        critic_optimizer = torch.optim.Adam(critic.parameters())
+        for it in range(1, 7):
+            state, action, reward = torch.randn(8, 4), torch.randn(8, 2), torch.randn(8, 1)
+            with torch.no_grad():
+                target = reward + 0.99 * critic_target(torch.cat([state, actor_target(state)], 1))
+            critic_loss = F.mse_loss(critic(torch.cat([state, action], 1)), target)
+            critic_optimizer.zero_grad()
+            critic_loss.backward()
+            critic_optimizer.step()
+            if it % 2 == 0:
+                actor_loss = -critic(torch.cat([state, actor(state)], 1)).mean()
+                actor_optimizer.zero_grad()
+                actor_loss.backward()
+                actor_optimizer.step()
+                for p, t in zip(critic.parameters(), critic_target.parameters()):
+                    t.data.copy_(0.005 * p.data + 0.995 * t.data)
+                for p, t in zip(actor.parameters(), actor_target.parameters()):
+                    t.data.copy_(0.005 * p.data + 0.995 * t.data)
+        """,
+    ),
+    "note-on-a-frozen-module": (
+        "`_requires_grad` is a private note on modules whose parameters are frozen",
+        """
+        class Encoder(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body, self.head = nn.Linear(4, 4), nn.Linear(4, 1)
+
+            def freeze(self):
+                for p in self.body.parameters():
+                    p.requires_grad = False
+                self.body._requires_grad = False
+
+        encoder = Encoder()
+        encoder.freeze()
+        optimizer = torch.optim.SGD(encoder.head.parameters(), lr=0.1)
+        encoder.head(encoder.body(torch.randn(8, 4))).mean().backward()
+        optimizer.step()
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_is_silent(name: str) -> None:
+    why, body = PROGRAMS[name]
+    files = MemoryFiles({"main.py": HEAD + textwrap.dedent(body)})
+    findings = check(Project(files), files.paths()).findings
+    said = [f"{f.name}: {f.message}" for found in findings.values() for f in found if f.severity.fails]
+    assert not said, f"{why}, but: {said}"
