@@ -133,9 +133,11 @@ def escape(run: Interpreter, value: Value, depth: int = 3) -> None:
         for leaf in leaves:
             run.state.set(leaf.cells, "escaped", True)
         if depth and isinstance(value.cls, Class):
-            for inner in list(value.attrs.values()):
+            for name, inner in list(value.attrs.items()):
                 if isinstance(inner, (Object, Tensor)):
                     escape(run, inner, depth - 1)
+                if not is_module(value) and isinstance(inner, (Const, Number, Array, Text, Tensor)):
+                    run.state.set(value.attrs, name, UNKNOWN)  # whoever got it may have set it anew
     elif isinstance(value, (Parameters, ParameterOf)):
         for leaf in value.leaves:
             run.state.set(leaf.cells, "escaped", True)
@@ -148,9 +150,12 @@ def escape(run: Interpreter, value: Value, depth: int = 3) -> None:
             run.state.set(value.cells, "each", UNKNOWN)
             run.state.set(value.cells, "items", None)
     elif isinstance(value, Mapping) and depth:
-        for item in list(value.cells.values()):
+        for key, item in list(value.cells.items()):
             if isinstance(item, Value):
                 escape(run, item, depth - 1)
+            if isinstance(item, (Const, Number, Array)):
+                run.state.set(value.cells, key, UNKNOWN)
+        run.state.set(value.cells, "rest", UNKNOWN)
     elif isinstance(value, Function) and value.bound is not None:
         escape(run, value.bound, depth - 1)
     elif isinstance(value, Union):
