@@ -95,6 +95,8 @@ COLOURED = frozenset({"cut", "switch", "flow"})
 # Findings at a value that has lost its gradient, whose trails lead to where that was.
 LOST = frozenset({"GL101", "GL102", "GL103"})
 SWITCHED = "GL202"  # ... or to where gradients were turned off
+# Of the grad mode in a function that no program seen calls.
+CALLERS = "as torch starts; nothing seen here calls it"
 CUT_LABEL, MODE_LABEL = "⊘ cut at", "⊘ grad off since"
 
 
@@ -295,7 +297,7 @@ def _mode_of(insight: Insight, looks: Sequence[Seen]) -> tuple[str, Place | None
         if kind in (OFF, INFERENCE):
             return kind, mode.place, f"{mode.how} ({insight.where(mode.place)})" if mode.place is not None else mode.how
         if kind == ON:
-            return ON, mode.place, ""
+            return ON, mode.place, CALLERS if mode.place is None and all(seen.alone for seen in looks) else ""
         note = f"{mode.how} may have turned it off" if mode.how else ""
         return "unknown", mode.place, note
     mode = next((m for k, m in by_kind.items() if k in (OFF, INFERENCE)), by_kind.get(MAYBE))
