@@ -128,7 +128,9 @@ def initialize(run: Interpreter, obj: Object, name: str, args: Args, place: Plac
         first = args.get(0, "modules", None)
         run.state.set(obj.cells, "mapping", first if isinstance(first, Mapping) else Mapping({}, place, first is None))
         return
-    if info is not None and info.parameters and "leaf" not in obj.cells:
+    affine = args.keywords.get("elementwise_affine", args.keywords.get("affine"))
+    bare = isinstance(affine, Const) and affine.value is False
+    if info is not None and info.parameters and not bare and "leaf" not in obj.cells:
         leaf = Leaf(name.rpartition(".")[2], place, "weights")
         if run.state.mode.kind == "inference":
             leaf.cells["inference"] = True

@@ -880,6 +880,15 @@ def detach(run: Interpreter, tensor: Tensor, name: str, place: Place | None, e: 
     return result
 
 
+def _changes_nothing(name: str, args: Args) -> bool:
+    """`.float()`, `.cpu()` and the like on a leaf as torch makes it: float32, in the machine's own memory."""
+    usual = ("torch.float32", "torch.float")
+    plain = all(
+        (isinstance(v, Const) and v.value == "cpu") or (isinstance(v, External) and v.name in usual) for v in args.all()
+    )
+    return not args.spread and plain and (name in ("float", "cpu", "contiguous") or (name == "to" and bool(args.all())))
+
+
 def convert(run: Interpreter, owner: Value, tensor: Tensor, name: str, args: Args, place: Place | None) -> Value:
     """`.to(...)` and its relatives: the graph goes on, unless the dtype is one that can't carry it."""
     names = [v.name for v in args.all() if isinstance(v, External)]
@@ -893,6 +902,8 @@ def convert(run: Interpreter, owner: Value, tensor: Tensor, name: str, args: Arg
         if found.nodes and found.sure and place is not None:
             cuts.append(lost_here(run, Cut(f".{name}(...)", "op", place, tuple(found.nodes), stack=run.stack)))
         return Tensor(None, tuple(cuts), True, tensor.rank, INT, storage=Storage(), made=place, measure=tensor.measure)
+    if tensor.leaf is not None and _changes_nothing(name, args):
+        return owner
     casts = name in ("float", "double", "half", "bfloat16", "type") or any(n in FLOAT_DTYPES for n in names)
     if not casts and isinstance(owner, ParameterOf):
         return owner

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...edits import Applicability, Edit, Fix, FixContext
-from ...facts import Const
+from ...facts import Const, Union
 from ...findings import Finding, Severity
 from ...rule import Rule
 
@@ -24,7 +24,7 @@ def check(flow: Flow) -> Iterable[Finding]:
         if "training" in event.keywords or len(event.args) > DROPOUTS[event.name] or event.spread:
             continue
         p = event.args[1] if len(event.args) > 1 else event.keywords.get("p")
-        if isinstance(p, Const) and p.value == 0:
+        if any(isinstance(one, Const) and one.value == 0 for one in (p.options if isinstance(p, Union) else (p,))):
             continue
         yield Finding(
             "", "", RULE.severity, event.place,
@@ -41,9 +41,9 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     if tree is None:
         return None
     cst = tree.cst
-    call: Any = tree.exactly(finding.place, cst.Call)
-    method: Any = tree.enclosing(call, cst.FunctionDef) if call is not None else None
-    if method is None or not call.args or not method.params.params:
+    call = tree.exactly(finding.place, cst.Call)
+    method = tree.enclosing(call, cst.FunctionDef) if call is not None else None
+    if call is None or method is None or not call.args or not method.params.params:
         return None
     me = method.params.params[0].name.value
     if me != "self":

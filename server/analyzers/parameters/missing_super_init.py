@@ -52,6 +52,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     init: Any = next((one for one in tree.nodes(cst.FunctionDef) if one.name.value == "__init__"), None)
     if init is None or not isinstance(init.body, cst.IndentedBlock):
         return None
+    first: Any
     first, *others = init.body.body
     late = next((s for s in others if tree.code(s).startswith("super().__init__(")), None)
     docstring = isinstance(first, cst.SimpleStatementLine) and isinstance(first.body[0], cst.Expr)

@@ -33,7 +33,7 @@ def check(flow: Flow) -> Iterable[Finding]:
     reached = {leaf for event in flow.of(events.Backward) for leaf in event.reached}
     for event in places.values():
         owner, container = event.owner, event.value
-        assert isinstance(owner, Object)
+        assert isinstance(owner, Object) and isinstance(container, (Sequence, Mapping))
         if owner.attrs.get(event.name) is not container or event.value_place is None or _hides(container):
             continue
         if owner.cells.get("dynamic") or owner.cells.get("escaped"):
@@ -75,7 +75,7 @@ def _finding(event: events.Attribute, lost: list[Leaf]) -> Finding:
 
 
 def _holds(container: object) -> str:
-    """ "module" or "parameter" if the container holds nothing else, directly; "" if it is mixed, nested or not known."""
+    """ "module" or "parameter" if the container holds nothing else, "lists" if it holds lists of modules; "" if it is mixed, nested or not known."""
     if isinstance(container, Mapping):
         if "rest" in container.cells or any(
             not isinstance(key[1], str) for key in container.cells if isinstance(key, tuple)
@@ -90,6 +90,8 @@ def _holds(container: object) -> str:
     flat = [option for item in items for option in (item.options if isinstance(item, Union) else (item,))]
     if flat and all(isinstance(item, Object) and is_module(item) for item in flat):
         return "module"
+    if flat and all(isinstance(item, Sequence) and _holds(item) == "module" for item in flat):
+        return "lists"
     return "parameter" if flat and all(isinstance(item, Tensor) and any(members(item)) for item in flat) else ""
 
 
@@ -128,7 +130,8 @@ def _used(flow: Flow, owner: Object, name: str) -> bool:
     found = find(cls, "forward", flow.run)
     forward = found[0] if found is not None else None
     body = forward.code.body if isinstance(forward, Function) and isinstance(forward.code, ir.Def) else ()
-    return _mentions(body, name)
+    # What is used without gradients is not meant to be trained.
+    return _mentions(body, name) and not any(_mentions(body, mode) for mode in ("no_grad", "inference_mode"))
 
 
 def _mentions(node: object, name: str) -> bool:
@@ -155,6 +158,8 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         return None
     cst = tree.cst
     prefix = _package(tree)
+    if holds == "lists" and prefix is not None:
+        return _nested(tree, finding, prefix)
     value: Any = tree.exactly(finding.place, cst.BaseExpression)
     if value is None or prefix is None:
         return None
@@ -171,6 +176,23 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     return Fix(
         f"Hold them in `{container}`", applicability, (tree.replace(value, f"{container}({'' if empty else code})"),)
     )
+
+
+def _nested(tree: Tree, finding: Finding, prefix: str) -> Fix | None:
+    """`self.x = []` to which displays of modules are appended: containers in a container."""
+    cst = tree.cst
+    value: Any = tree.exactly(finding.place, cst.List)
+    if value is None or value.elements:
+        return None
+    edits = [tree.replace(value, f"{prefix}.ModuleList()")]
+    for call in tree.nodes(cst.Call):
+        if tree.code(call.func) == f"self.{finding.get('attribute')}.append":
+            item = call.args[0].value
+            if not isinstance(item, (cst.List, cst.ListComp)):
+                return None
+            edits.append(tree.replace(item, f"{prefix}.ModuleList({tree.code(item)})"))
+    message = f"Hold them in `{prefix}.ModuleList`, inside and outside"
+    return Fix(message, Applicability.SAFE, tuple(edits)) if len(edits) > 1 else None
 
 
 def _package(tree: Tree) -> str | None:
