@@ -15,7 +15,7 @@ def render(report: dict[str, Any], nonce: str = "") -> str:
 
     Source lines are read from disk now, so that the page can show them later and elsewhere.
     """
-    view = resources.files(__package__) / "view"
+    view = resources.files(str(__package__)) / "view"
 
     def part(name: str) -> str:
         return (view / name).read_text(encoding="utf-8")

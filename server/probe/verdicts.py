@@ -16,7 +16,8 @@ SHOWN_BY: dict[str, tuple[frozenset[str], int]] = {
     "2": (frozenset({"grad-mode-off", "grad-mode-left-off", "inference-tensor", "cut-graph"}), 0),
     "3": (frozenset({"graph-reused", "non-scalar-backward", "in-place", "no-graph", "backward-error"}), 0),
     "4": (frozenset({"gradients-accumulate", "cleared-before-step", "gradients-thrown-away", "step-before-backward",
-                     "optimizer-never-steps", "stepped-twice", "clip-after-step"}), 2),
+                     "optimizer-never-steps", "stepped-twice", "clip-after-step",
+                     "step-without-gradients"}), 2),
     "5": (frozenset({"not-in-optimizer", "unregistered-module", "unregistered-parameter", "non-leaf-attribute",
                      "unused", "made-in-forward", "stale-optimizer", "optimizer-holds-strays", "misspelt-requires-grad",
                      "requires-grad-on-module", "optimizer-all-frozen"}), 1),
@@ -204,6 +205,6 @@ def _ran(report: dict, claim: Claim, lines: set, rules: frozenset, needed: int) 
     ok = any(b.get("ok") for b in report.get("backward", ()))
     if not ok or (report.get("steps") or 0) < needed:
         return UNDECIDED, "too little ran to tell", None
-    if any(f["rule"] in rules and f["confidence"] != "possible" for f in report["findings"]):
+    if any(f["rule"] in rules for f in report["findings"]):
         return UNDECIDED, "something of the kind was seen, at another place", None
     return REFUTED, "the line ran, and nothing of the kind was seen", None

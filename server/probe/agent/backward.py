@@ -203,6 +203,8 @@ def _memory(run: Run, record: dict, when: str) -> None:
 
 def failed(run: Run, record: dict, error: BaseException) -> None:
     record["ok"] = False
+    record.pop("_nodes", None)
+    run.had = {}
     text = str(error)
     record["error"] = f"{type(error).__name__}: {text.splitlines()[0][:400] if text else ''}"
     if not isinstance(error, Exception):
@@ -269,6 +271,7 @@ def after(run: Run, record: dict, seconds: float) -> bool:
         for key, (parameter, version) in run.had.items():
             if parameter.grad is not None and parameter.grad._version != version and key in record["_leaves"]:
                 run.stale.setdefault(key, {"at": record["at"]})
+        run.had = {}  # these are strong references
         record["parameters"] = {
             "trainable": len(named),
             "with_grad": len(have),

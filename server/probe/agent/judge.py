@@ -25,6 +25,8 @@ class Judge:
         self.run = run
         self.stopped = stopped
         self.findings: list[dict] = []
+        self.kept = run.safely(kept_graphs, run) or []
+        run.loss_nodes = []  # a node holds its parameters: a model that is gone must not seem to live
         self.parameters = run.parameters()
         self.held = run.held()
         self.good = [b for b in run.backwards if b.get("ok")]
@@ -636,10 +638,14 @@ class Judge:
         run = self.run
         for a in run.anomalies:
             kind = a["kind"]
-            if kind == "step without gradients":
-                text = a["detail"] + (": they were cleared between backward and step" if a.get("cleared") else "")
-                where = a["cleared"]["at"] if a.get("cleared") else a["at"]
-                self.add("cleared-before-step", text, where, "certain", [(a["at"], "the step")])
+            if kind == "step without gradients" and a.get("cleared"):
+                text = a["detail"] + ": they were cleared between backward and step"
+                self.add("cleared-before-step", text, a["cleared"]["at"], "certain", [(a["at"], "the step")])
+            elif kind == "step without gradients":
+                # all zero happens to a loss that is at its floor; none at all means that others got them
+                sure = "certain" if "None" in a["detail"] else "possible"
+                made = [(a["made"], "the optimizer is made here")] if a.get("made") else []
+                self.add("step-without-gradients", a["detail"], a["at"], sure, made)
             elif kind == "step before any backward":
                 self.add("step-before-backward", "optimizer.step() runs before any backward", a["at"], "likely")
             elif kind == "loss is not finite":
@@ -685,7 +691,7 @@ class Judge:
             self.add("gradients-thrown-away", text, at, "likely", [(backward, "their backward")])
 
     def _kept_graphs(self) -> None:
-        for place, count in kept_graphs(self.run):
+        for place, count in self.kept:
             steps = "an earlier step's graph" if count == 1 else f"the graphs of {count} steps"
             text = f"this total keeps {steps} alive: add loss.item() or loss.detach()"
             self.add("graph-kept", text, one(place), "likely")
@@ -899,7 +905,7 @@ class Judge:
                 return True
             if rule == "cut-graph" and f["confidence"] == "likely" and "hidden-error" in rules:
                 return True
-            if sure and rule == "cleared-before-step" and "cleared between" not in f["message"]:
+            if sure and rule == "step-without-gradients":
                 return True
             if "cleared-before-step" in rules and rule == "zero-gradient" and f["confidence"] == "possible":
                 return True

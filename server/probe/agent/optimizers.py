@@ -216,6 +216,7 @@ def _look_before(run: Run, optimizer: Any, closure: bool, frame: Any) -> None:
                     "detail": f"every gradient is {'zero' if have else 'None'} at optimizer.step()",
                     "at": show(stack),
                     "cleared": run.cleared,
+                    "made": entry["at"],
                 }
             )
         elif not run.backward_calls and not closure and not have:
