@@ -723,9 +723,10 @@ class Interpreter:
                 # The exception may have come before or after anything in the body was done.
                 state.merge([{}, normal])
                 state.mode = mode_before
-                stuck = next((m for m in modes if m.persistent and not m.records), None)
-                if stuck is not None and mode_before.records:
-                    state.mode = Mode(MAYBE, stuck.place, stuck.how, True, stuck.stack, stuck)
+                stuck = next((m for m in modes if m.persistent and m.records is not mode_before.records), None)
+                if stuck is not None:
+                    off = None if stuck.records else stuck
+                    state.mode = Mode(MAYBE, stuck.place, stuck.how, True, stuck.stack, off)
                 if handler.name:
                     self.bind(handler.name, UNKNOWN)
                 frame.branches += 1
