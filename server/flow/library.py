@@ -56,7 +56,7 @@ from .modes import ENTERED, make_context
 from .modules import WRAPPERS, call_module_method, initialize, leaves_of, make_module
 from .objects import MODULE, MODULE_METHODS, is_module
 from .python import b_range, iterate
-from .tensors import Inputs, cut_of, graph_of, lost_here, operate, rewrap, with_flag
+from .tensors import Inputs, changed, cut_of, graph_of, lost_here, operate, rewrap, with_flag
 from .training import Phases, autograd_call, called_event, clear, make_optimizer, parameters_in
 
 # Libraries whose functions take values to show, store or describe them: a tensor or model that goes there comes back
@@ -161,7 +161,18 @@ SETTINGS = ("torch.manual_seed", "torch.backends", "torch.cuda.", "torch.device"
 
 
 def torch_function(run: Interpreter, name: str, args: Args, e: ir.Call | None) -> Value:
+    flag = args.keywords.get("inplace")
+    inplace = isinstance(flag, Const) and flag.value is True
+    if inplace and torchlib.op(f"{name}_") is not None:
+        name = f"{name}_"  # `F.relu(x, inplace=True)` is `F.relu_(x)`
     result = operate(run, name, list(args.positional), e, args)
+    op = torchlib.op(name)
+    if (inplace or (op is not None and op.inplace)) and e is not None and args.positional:
+        owner = args.positional[0]
+        if isinstance(owner, Tensor) and not owner.opaque:
+            short = name.rpartition(".")[2]
+            how = f"{short}(..., inplace=True)" if not short.endswith("_") else f"{short}(...)"
+            result = changed(run, owner, owner, result, run.place(e.at), short, how, e.args[0] if e.args else None)
     if e is not None and (name.startswith("torch.nn.functional.") or name in WATCHED):
         _training.called_event(run, name, args, e, result)
     return result

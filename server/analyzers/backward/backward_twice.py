@@ -61,13 +61,25 @@ def _from_the_sum(tree: Tree, first: Any, second: Any) -> Fix | None:
     block = tree.block(tree.statement(second))
     here = next((i for i, one in enumerate(block) if one is tree.statement(second)), 0)
     if not here or block[here - 1] is not tree.statement(first) or not isinstance(tree.parent(first), cst.Expr):
-        return None
+        return _kept(tree, first, second)
     if any(arg.keyword is None or arg.keyword.value != "retain_graph" for arg in first.args):
         return None
     start, end = tree.outer_span(second)
     total = f"({tree.text(*tree.outer_span(first.func.value))} + {tree.text(start, end)})"
     edits = tree.delete(tree.parent(first)), Edit(tree.path, start, end, total)
     return Fix("Go backward once, from the sum", Applicability.SAFE, edits)
+
+
+def _kept(tree: Tree, first: Any, second: Any) -> Fix | None:
+    """The first backward keeps the graph for the second one. Not safe where gradients are cleared or applied between:
+    then each was meant to reach other parameters, and what the two have in common should be detached."""
+    end = tree.span(first)[1]
+    if first.args or not end <= tree.span(second)[0]:
+        return None
+    between = tree.text(end, tree.span(second)[0])
+    safe = not any(word in between for word in ("zero_grad", ".step(", ".grad"))
+    edit = Edit(tree.path, tree.span(first.func)[1], end, "(retain_graph=True)")
+    return Fix("Keep the graph for the second backward", Applicability.SAFE if safe else Applicability.UNSAFE, (edit,))
 
 
 RULE = Rule(code="GL302", severity=Severity.ERROR, check=check)

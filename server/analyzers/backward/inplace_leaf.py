@@ -31,13 +31,13 @@ def check(flow: Flow) -> Iterable[Finding]:
 def fix(finding: Finding, context: FixContext) -> Fix | None:
     """Do it without gradients.
 
-    Needs: the place is the statement or the call that changes it (`w -= lr * w.grad`, `w.clamp_(0, 1)`).
+    Needs: the place is the statement, the call or the item that changes it (`w -= lr * w.grad`, `w.clamp_(0, 1)`, `w[0]`).
     """
     tree = context.scope_tree(finding.place)
     if tree is None:
         return None
     cst = tree.cst
-    node = tree.exactly(finding.place, cst.AugAssign, cst.Call, cst.Assign)
+    node = tree.exactly(finding.place, cst.AugAssign, cst.Call, cst.Assign, cst.Subscript)
     if node is None or not tree.block(tree.statement(node)):
         return None
     imports = context.source(finding.place.path).text

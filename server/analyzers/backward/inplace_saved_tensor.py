@@ -57,7 +57,13 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     if not flags and node.args and node.args[-1].keyword is None and tree.code(node.args[-1].value) == "True":
         flags = node.args[-1:]
     if flags and tree.code(flags[0].value) == "True":
-        return Fix("Do not work in place", Applicability.SAFE, (tree.replace(flags[0].value, "False"),))
+        edits = (tree.replace(flags[0].value, "False"),)
+        if isinstance(tree.parent(node), cst.Expr):  # `F.relu(x, inplace=True)` for its effect on x
+            if not isinstance(node.args[0].value, cst.Name):
+                return None
+            start = tree.span(node)[0]
+            edits = (Edit(tree.path, start, start, f"{node.args[0].value.value} = "), *edits)
+        return Fix("Do not work in place", Applicability.SAFE, edits)
     method = node.func.attr if isinstance(node.func, cst.Attribute) else None
     if method is None or not method.value.endswith("_") or not isinstance(node.func.value, cst.Name):
         return None
