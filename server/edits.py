@@ -203,10 +203,14 @@ class Tree:
         self._whole = whole
         self._spans, self._parents = _positions(module, unit.start - head)
 
-    @property
-    def cst(self) -> Any:
-        """The module `libcst`, for the rules' fixes, which may not import it at the top."""
-        return importlib.import_module("libcst")
+    # `tree.cst` is the module `libcst`, for the rules' fixes, which may not import it at the top; with its types.
+    if TYPE_CHECKING:
+        import libcst as cst
+    else:
+
+        @property
+        def cst(self):
+            return importlib.import_module("libcst")
 
     # ------------------------------------------------------------ looking
 
@@ -249,7 +253,8 @@ class Tree:
         node = self.find(place, *types)
         return node if node is not None and self.place(node) == place else None
 
-    def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
+    def parent(self, node: cst.CSTNode) -> Any:
+        """The node directly around this one, which the caller tells apart by its type; None for the whole unit."""
         return self._parents.get(node)
 
     def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
@@ -459,7 +464,7 @@ class Tree:
     def unwrap_with(self, block: cst.With, item: cst.WithItem) -> tuple[Edit, ...]:
         """Take one item out of a `with`; the block's lines move out if it was the only one. A comment on the header
         line stays, above them."""
-        cst: Any = self.cst
+        cst = self.cst
         items = block.items
         if len(items) > 1:
             index = next(i for i, other in enumerate(items) if other is item)
@@ -490,7 +495,7 @@ def _positions(
     module._codegen(state)  # the way LibCST's own providers are written; there is no public one in code points
     spans: dict[cst.CSTNode, tuple[int, int]] = {}
     parents: dict[cst.CSTNode, cst.CSTNode] = {}
-    waiting: list[cst.CSTNode] = [module]
+    waiting: list[Any] = [module]
     while waiting:
         node = waiting.pop()
         if (found := provider._computed.get(node)) is not None:

@@ -18,8 +18,9 @@ Unknown is silence: a join of two things that differ in a way that matters is `U
 
 from __future__ import annotations
 
+from collections import abc
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 from .findings import Place
 
@@ -487,6 +488,10 @@ def same(a: object, b: object) -> bool:
     return False
 
 
+@overload
+def join(a: Value, b: Value) -> Value: ...
+@overload
+def join(a: object, b: object) -> object: ...
 def join(a: object, b: object) -> object:
     """What is known when it may be either of the two."""
     if same(a, b):
@@ -544,7 +549,11 @@ def element(value: Sequence) -> object:
     return value.cells.get("each", UNKNOWN)
 
 
-def join_all(values: tuple[object, ...] | list[object]) -> object:
+@overload
+def join_all(values: abc.Sequence[Value]) -> Value: ...
+@overload
+def join_all(values: abc.Sequence[object]) -> object: ...
+def join_all(values: abc.Sequence[object]) -> object:
     result = values[0]
     for value in values[1:]:
         result = join(result, value)

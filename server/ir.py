@@ -56,7 +56,7 @@ class Sub(NamedTuple):
 
     at: int
     value: Expr
-    index: Expr
+    index: Expr  # pyright: ignore[reportIncompatibleMethodOverride]
 
 
 class Slice(NamedTuple):
@@ -412,7 +412,7 @@ class Part(NamedTuple):
     """Here stand the statements of the unit's child number `index`: they have a base (and a memory) of their own."""
 
     at: int
-    index: int
+    index: int  # pyright: ignore[reportIncompatibleMethodOverride]
 
 
 Expr = Union[

@@ -16,7 +16,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from json.decoder import scanstring
+from json.decoder import scanstring  # type: ignore[attr-defined]  # not in the stubs
 from typing import Any, NamedTuple
 
 from .text import Source, line_starts
@@ -32,7 +32,7 @@ class NotebookError(ValueError):
 class Cell(NamedTuple):
     """A code cell: its number in the notebook, counted over all cells, its text, and where that starts in the program."""
 
-    index: int
+    index: int  # pyright: ignore[reportIncompatibleMethodOverride]
     text: str
     start: int
 

@@ -34,6 +34,7 @@ class Files(Protocol):
 
     def read(self, path: str) -> Source | None:
         """The file's text, or None if it is not there or can't be read (which `Files` reports its own way)."""
+        ...
 
     def is_file(self, path: str) -> bool: ...
 
@@ -41,9 +42,11 @@ class Files(Protocol):
 
     def search_path(self, path: str) -> list[str]:
         """Folders in which an absolute import made in `path` is looked for, in order."""
+        ...
 
     def is_project(self, path: str) -> bool:
         """Whether a file belongs to the user's code (and not to the environment)."""
+        ...
 
 
 @dataclass(eq=False)
@@ -110,12 +113,13 @@ class Project:
         self._switching: dict[str, bool] = {}
         self._anchors: dict[str, Units] = {}
         self._memos: dict[str, Memo] = {}
-        self.definitions: object = None  # what the interpreter has made of unchanged modules (see `flow.interpret`)
+        self.definitions: object = None  # what the interpreter has made of modules (see `flow.interpret`)
+        self.changed: set[str] = set()  # paths that were updated since
         self.revision = 0  # goes up with every change of a text
 
     def update(self, path: str, text: str | Source | None) -> None:
         """Set the text of a file (an unsaved buffer wins over `Files`), or forget what is known of it (None)."""
-        self.definitions = None
+        self.changed.add(path)
         self.revision += 1
         old = self._modules.pop(path, None)
         known = old is not None or path in self._overlay
@@ -126,10 +130,12 @@ class Project:
         else:
             self._overlay[path] = text if isinstance(text, Source) else Source(text, path)
         if text is None or not known:
+            self.definitions = None
             self._resolved.clear()
             for memo in self._memos.values():
                 memo.forget()  # an import may lead elsewhere now
-        self._switching.clear()
+        if old is None or not self._switches_alike(old, self.module(path)):
+            self._switching.clear()
 
     def memo(self, name: str, versions: int = VERSIONS) -> Memo:
         """The answers of one kind that are remembered with this project."""

@@ -13,10 +13,11 @@ from __future__ import annotations
 import ast
 import keyword
 import re
+import sys
 import warnings
 from bisect import bisect_right
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from . import ir
 from .ir import pack
@@ -146,12 +147,12 @@ def _with_parts(statement: Any, parts: dict[int, ir.Body]) -> Any:
 def _parse(text: str) -> ast.Module:
     """The tree of `text`; raises whatever `compile` raises."""
     try:
-        return compile(text, _FILE, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+        return cast("ast.Module", compile(text, _FILE, "exec", ast.PyCF_ONLY_AST, dont_inherit=True))
     except SyntaxError:
         # Under `-W error` a warning comes as a SyntaxError
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return compile(text, _FILE, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+            return cast("ast.Module", compile(text, _FILE, "exec", ast.PyCF_ONLY_AST, dont_inherit=True))
 
 
 def _strict(text: str, base: int = 0) -> ir.Body:
@@ -670,10 +671,10 @@ def _dict(n: Any, s: Lines) -> Any:
 def _comprehension(kind: str) -> Callable[[Any, Lines], Any]:
     def lower(n: Any, s: Lines) -> Any:
         generators = tuple(
-            [ir.Generator(*_all([g.target, g.iter], s), _all(g.ifs, s), bool(g.is_async)) for g in n.generators]
+            [_new(ir.Generator, (*_all([g.target, g.iter], s), _all(g.ifs, s), bool(g.is_async))) for g in n.generators]
         )
         if kind == "dict":
-            return ir.Comp(_at(n, s), kind, *_all([n.key, n.value], s), generators)
+            return _new(ir.Comp, (_at(n, s), kind, *_all([n.key, n.value], s), generators))
         return ir.Comp(_at(n, s), kind, None, _EXPRESSION[type(n.elt)](n.elt, s), generators)
 
     return lower
@@ -763,7 +764,7 @@ _EXPRESSION: dict[type, Callable[[Any, Lines], Any]] = {
     ast.JoinedStr: _joined,
     ast.NamedExpr: _walrus,
 }
-if hasattr(ast, "TemplateStr"):  # 3.14
+if sys.version_info >= (3, 14):
     _EXPRESSION[ast.TemplateStr] = _joined
 
 
@@ -778,7 +779,7 @@ def _augmented(n: Any, s: Lines) -> Any:
 
 
 def _annotated(n: Any, s: Lines) -> Any:
-    return ir.AnnAssign(_at(n, s), *_all([n.target, n.annotation], s), _maybe(n.value, s))
+    return _new(ir.AnnAssign, (_at(n, s), *_all([n.target, n.annotation], s), _maybe(n.value, s)))
 
 
 def _expression(n: Any, s: Lines) -> Any:
@@ -984,7 +985,7 @@ _STATEMENT: dict[type, Callable[[Any, Lines], Any]] = {
     ast.Import: _import,
     ast.ImportFrom: _import_from,
 }
-if hasattr(ast, "TryStar"):  # 3.11
+if sys.version_info >= (3, 11):
     _STATEMENT[ast.TryStar] = _try
-if hasattr(ast, "TypeAlias"):  # 3.12
+if sys.version_info >= (3, 12):
     _STATEMENT[ast.TypeAlias] = _type_alias

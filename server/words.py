@@ -49,7 +49,7 @@ class Found(NamedTuple):
 @functools.cache
 def meanings() -> dict[str, Meaning]:
     """Every word that is known."""
-    page = (resources.files(__package__) / "words.md").read_text(encoding="utf-8")
+    page = (resources.files(str(__package__)) / "words.md").read_text(encoding="utf-8")
     _, *parts = _HEADING.split(page)
     return {
         name: Meaning(of, kind, text.strip())

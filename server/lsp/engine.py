@@ -26,26 +26,33 @@ class CancelledError(Exception):
 class Engine(Protocol):
     def set_roots(self, roots: Sequence[str]) -> None:
         """The folders of the workspace, as absolute paths."""
+        ...
 
     def update(self, path: str, source: Source | None) -> None:
         """The text of an open document; None: closed, the disk holds again."""
+        ...
 
     def touch(self, paths: Iterable[str]) -> None:
         """Files (settings among them) that were made, changed or removed on the disk."""
+        ...
 
     def source(self, path: str) -> Source | None: ...
 
     def files(self) -> list[str]:
         """The workspace's files that a check looks at."""
+        ...
 
     def check(self, paths: Sequence[str], cancelled: Callable[[], bool]) -> Findings:
         """Findings of these files, by file, as `gradline check` has them. Raises CancelledError."""
+        ...
 
     def fix(self, finding: Finding) -> Fix | None:
         """Raises edits.EditingUnavailableError where LibCST is missing."""
+        ...
 
     def ignore(self, finding: Finding) -> Fix | None:
         """The edit that writes a comment which silences the finding."""
+        ...
 
     def url(self, finding: Finding) -> str: ...
 
@@ -64,6 +71,8 @@ class Engine(Protocol):
 
         Until it has looked at the present text the engine answers from what it knew of the text before.
         """
+        ...
 
     def problems(self) -> Sequence[str]:
         """What the user should know and can act on, as sentences: settings that can't be used and the like."""
+        ...

@@ -42,33 +42,38 @@ Answer = TypeVar("Answer")
 
 
 class GradlineProtocol(LanguageServerProtocol):
-    """pygls' protocol with our documents in the place of its own."""
+    """pygls' protocol with our documents in the place of its own.
 
-    _server: GradlineServer
+    Where pygls' methods yield the handlers that are to come after them, these have none and return None.
+    """
+
+    def _documents(self) -> Documents:
+        assert isinstance(self._server, GradlineServer)
+        return self._server.documents
 
     @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
-    def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> None:
-        self._server.documents.open(params.text_document)
+    def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> Any:
+        self._documents().open(params.text_document)
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
-    def lsp_text_document__did_change(self, params: types.DidChangeTextDocumentParams) -> None:
-        self._server.documents.change(params)
+    def lsp_text_document__did_change(self, params: types.DidChangeTextDocumentParams) -> Any:
+        self._documents().change(params)
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
-    def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> None:
-        self._server.documents.close(params.text_document.uri)
+    def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> Any:
+        self._documents().close(params.text_document.uri)
 
     @lsp_method(types.NOTEBOOK_DOCUMENT_DID_OPEN)
-    def lsp_notebook_document__did_open(self, params: types.DidOpenNotebookDocumentParams) -> None:
-        self._server.documents.open_notebook(params)
+    def lsp_notebook_document__did_open(self, params: types.DidOpenNotebookDocumentParams) -> Any:
+        self._documents().open_notebook(params)
 
     @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
-    def lsp_notebook_document__did_change(self, params: types.DidChangeNotebookDocumentParams) -> None:
-        self._server.documents.change_notebook(params)
+    def lsp_notebook_document__did_change(self, params: types.DidChangeNotebookDocumentParams) -> Any:
+        self._documents().change_notebook(params)
 
     @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
-    def lsp_notebook_document__did_close(self, params: types.DidCloseNotebookDocumentParams) -> None:
-        self._server.documents.close_notebook(params)
+    def lsp_notebook_document__did_close(self, params: types.DidCloseNotebookDocumentParams) -> Any:
+        self._documents().close_notebook(params)
 
 
 class GradlineServer(LanguageServer):

@@ -156,7 +156,7 @@ def _is_number(tree: Tree, node: Any) -> bool:
     return isinstance(node.func, cst.Name) and node.func.value in NUMBERS and len(node.args) == 1
 
 
-def _peel(tree: Tree, node: cst.BaseExpression) -> tuple[Mended, list[Place]] | None:
+def _peel(tree: Tree, node: Any) -> tuple[Mended, list[Place]] | None:
     cst = tree.cst
     inner: Any = node
     said: list[str] = []

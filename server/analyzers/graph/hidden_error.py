@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...edits import Applicability, Edit, Fix, FixContext, Tree
 from ...findings import Finding, Severity
@@ -51,11 +51,10 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
 def _switch(tree: Tree, finding: Finding) -> Edit | None:
     """The edit that takes the switch away; None if the place is a wrapping."""
     cst = tree.cst
-    node: Any = tree.find(finding.place, cst.Assign, cst.Call)
+    node = tree.find(finding.place, cst.Assign, cst.Call)
     if isinstance(node, cst.Assign):
         return tree.delete(node)
-    method = node.func.attr.value if node is not None and isinstance(node.func, cst.Attribute) else ""
-    if method != "requires_grad_":
+    if node is None or not isinstance(node.func, cst.Attribute) or node.func.attr.value != "requires_grad_":
         return None
     statement = tree.parent(node)
     if isinstance(statement, cst.Expr):

@@ -90,7 +90,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     loop: Any = next((one for one in tree.nodes(cst.For) if tree.place(one.iter) == epochs), None)
     call: Any = tree.exactly(made, cst.Call)
     assign: Any = tree.parent(call) if call is not None else None
-    if loop is None or not isinstance(assign, cst.Assign) or not isinstance(loop.target, cst.Name):
+    if loop is None or call is None or not isinstance(assign, cst.Assign) or not isinstance(loop.target, cst.Name):
         return None
     name: Any = assign.targets[0].target
     if len(assign.targets) != 1 or not isinstance(name, cst.Name):
