@@ -53,7 +53,7 @@ PROGRAMS = {
         def train(loader, scaler):
             for batch in loader:
                 teacher = F.softmax(model(batch), dim=-1).detach().chunk(2)
-                loss = Loss()(model(batch).chunk(4), teacher)
+                loss = Loss()(model(batch).chunk(2), teacher)
                 optimizer.zero_grad()
                 if scaler is None:
                     loss.backward()
