@@ -137,6 +137,10 @@ class Project:
         if old is None or not self._switches_alike(old, self.module(path)):
             self._switching.clear()
 
+    def _switches_alike(self, old: Module, new: Module | None) -> bool:
+        """Whether an edit leaves alone what importing the module may do to grad mode."""
+        return new is not None and self._switches(old) == self._switches(new) and old.imports() == new.imports()
+
     def memo(self, name: str, versions: int = VERSIONS) -> Memo:
         """The answers of one kind that are remembered with this project."""
         if name not in self._memos:

@@ -98,9 +98,14 @@ def interpret(project: Project, module: Module, wanted: Wanted, watch: Watch | N
 
 def _for_functions(project: Project) -> Interpreter:
     """The interpreter in which functions are judged alone: what modules define is made once for all files of a check."""
-    if not isinstance(project.definitions, Interpreter):
-        project.definitions = _new_for_functions(project)
-    return project.definitions
+    run = project.definitions
+    if isinstance(run, Interpreter):
+        changed, project.changed = project.changed, set()
+        if all(scopes.forget(run, path) for path in changed):
+            return run
+    project.changed = set()
+    project.definitions = run = _new_for_functions(project)
+    return run
 
 
 def _new_for_functions(project: Project) -> Interpreter:

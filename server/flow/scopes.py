@@ -128,6 +128,19 @@ def import_module(run: Interpreter, module: Module, at: int) -> Value:
     return ModuleValue(module)
 
 
+def forget(run: Interpreter, path: str) -> bool:
+    """Unlearn what one module defines, its text having changed; false if others have been made of it."""
+    if any(path in reads for (other, _), reads in run.reasons.items() if other != path):
+        return False
+    run.scopes.pop(path, None)
+    run.opened.pop(path, None)
+    run.stars.pop(path, None)
+    run.running.discard(path)
+    for key in [key for key in run.reasons if key[0] == path]:
+        del run.reasons[key]
+    return True
+
+
 # ---------------------------------------------------------------- asking for a name
 
 
