@@ -1,7 +1,7 @@
 """While a line is half typed: no finding comes that was not there, and none goes that does not touch the line.
 
 The programs are the wrong ones of the rules' pages, each of which has findings; the lines are those of `half_typed`.
-Rules that claim an absence ("nothing clears the gradients") are silent while any text is unreadable: it might be there.
+A rule that claims an absence ("nothing clears the gradients") is silent while any text is unreadable: it might be there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from gradline.project import Project
 
 PAGES = sorted(Path(gradline.__file__).parent.glob("analyzers/*/*.md"))
 LINES = 6  # half-typed lines for each program
-CLAIM_ABSENCES = {"untrained-parameters"}
 
 
 def programs() -> list[tuple[str, dict[str, str]]]:
@@ -49,8 +48,11 @@ def said(project: Project, memory: MemoryFiles, line: int = -1, path: str = "") 
     return found
 
 
+KEPT: dict[str, float] = {}  # program -> share of its half-typed texts that still have every finding
+
+
 @pytest.mark.parametrize(("name", "files"), programs(), ids=[name for name, _ in programs()])
-def test_no_finding_comes_and_few_go(name: str, files: dict[str, str]) -> None:
+def test_no_finding_comes(name: str, files: dict[str, str]) -> None:
     rng = random.Random(name)
     memory = MemoryFiles(files)
     project = Project(memory)
@@ -74,4 +76,11 @@ def test_no_finding_comes_and_few_go(name: str, files: dict[str, str]) -> None:
         kept += now == before
         project.update(path, source.text)
     assert said(project, memory) == before
-    assert kept >= LINES // 2 or name.split("-")[0] in {rule.replace("-", "_") for rule in CLAIM_ABSENCES}
+    KEPT[name] = kept / LINES
+
+
+def test_most_findings_stay() -> None:
+    """Half of the texts touch what the finding is about, or leave it unsure; the rest keep every finding."""
+    if len(KEPT) < len(programs()):
+        pytest.skip("needs the tests above")
+    assert sum(KEPT.values()) / len(KEPT) >= 0.6
