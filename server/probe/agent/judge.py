@@ -707,7 +707,7 @@ class Judge:
         trained = [b for b in self.good if b.get("training")]
         if trained and any(any(b["training"]) for b in trained[:1]):
             later = [b for b in trained[1:] if not any(b["training"])]
-            if later and run.steps:
+            if later and run.steps and self._mode_matters():
                 places = [p for key, p in run.train_at.items() if key in run.roots or key in run.root_members]
                 at = one(places[-1]) if places else later[0]["at"]
                 self.add(
@@ -718,6 +718,16 @@ class Judge:
                     [(later[0]["at"], "backward")],
                 )
         self._frozen_batchnorm()
+
+    def _mode_matters(self) -> bool:
+        """Whether a module that ran computes something else in eval mode."""
+        nn = self.run.torch.nn
+        kinds = (nn.modules.batchnorm._NormBase, nn.modules.dropout._DropoutNd)
+        for call in self.run.calls.values():
+            module = call["ref"]()
+            if isinstance(module, kinds) or isinstance(getattr(module, "dropout", None), float) and module.dropout:
+                return True
+        return False
 
     def _frozen_batchnorm(self) -> None:
         run = self.run
