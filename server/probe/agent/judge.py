@@ -725,7 +725,7 @@ class Judge:
         kinds = (nn.modules.batchnorm._NormBase, nn.modules.dropout._DropoutNd)
         for call in self.run.calls.values():
             module = call["ref"]()
-            if isinstance(module, kinds) or isinstance(getattr(module, "dropout", None), float) and module.dropout:
+            if isinstance(module, kinds) or (isinstance(getattr(module, "dropout", None), float) and module.dropout):
                 return True
         return False
 
