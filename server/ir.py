@@ -12,7 +12,7 @@ meaning is the same. What `ast` tells apart and the analysis does not (`Load`/`S
 
 from __future__ import annotations
 
-from typing import NamedTuple, Union
+from typing import NamedTuple
 
 _SHIFT = 32
 _MASK = (1 << _SHIFT) - 1
@@ -415,12 +415,13 @@ class Part(NamedTuple):
     index: int  # pyright: ignore[reportIncompatibleMethodOverride]
 
 
-Expr = Union[
-    Const, Name, Attr, Sub, Slice, Call, Star, Bin, Unary, Bool, Compare, IfExp, Tuple, List, Set, Dict, Comp, Lambda,
-    Await, Yield, YieldFrom, Joined, Walrus, Hole,
-]  # fmt: skip
-Stmt = Union[
-    Assign, AugAssign, AnnAssign, ExprStmt, Return, Raise, Assert, Delete, Pass, Break, Continue, Global, Nonlocal, If,
-    For, While, With, Try, Match, Def, Class, Import, ImportFrom, Part, Hole,
-]  # fmt: skip
+Expr = (
+    Const | Name | Attr | Sub | Slice | Call | Star | Bin | Unary | Bool | Compare | IfExp | Tuple | List
+    | Set | Dict | Comp | Lambda | Await | Yield | YieldFrom | Joined | Walrus | Hole
+)  # fmt: skip
+Stmt = (
+    Assign | AugAssign | AnnAssign | ExprStmt | Return | Raise | Assert | Delete | Pass | Break | Continue
+    | Global | Nonlocal | If | For | While | With | Try | Match | Def | Class | Import | ImportFrom | Part
+    | Hole
+)  # fmt: skip
 Body = tuple[Stmt, ...]

@@ -20,7 +20,7 @@ class State:
 
     def __init__(self) -> None:
         self.journal: list[tuple[dict, object, object]] = []
-        self.shared: dict[str, object] = {"mode": DEFAULT_MODE}
+        self.shared: dict[object, object] = {"mode": DEFAULT_MODE}
 
     @property
     def mode(self) -> Mode:

@@ -168,7 +168,7 @@ def escape(run: Interpreter, value: Value, depth: int = 3) -> None:
 # ---------------------------------------------------------------- project functions
 
 
-def call_function(run: Interpreter, func: Function, args: Args, e: ir.Call | None) -> Value:
+def call_function(run: Interpreter, func: Function, args: Args, e: ir.Expr | None) -> Value:
     modes = [(context, place) for context, place in func.decorators if isinstance(context, Context)]
     if not modes:
         compiled = run.compiled
@@ -199,7 +199,7 @@ def _perhaps_made(run: Interpreter, instance: Value | None) -> None:
         run.state.set(instance.cells, "init", None)
 
 
-def enter_function(run: Interpreter, func: Function, args: Args, e: ir.Call | None) -> Value:
+def enter_function(run: Interpreter, func: Function, args: Args, e: ir.Expr | None) -> Value:
     code = func.code
     key = (func.module.path, func.base + ir.unpack(code.at)[0])
     run.executed.add(key)
@@ -255,7 +255,7 @@ def finish(run: Interpreter, func: Function, frame: Frame, code: ir.Def) -> Valu
     elif frame.exits:
         state.undo(frame.mark)
         state.merge([changes for _, changes in frame.exits])
-        value = join_all([v for v, _ in frame.exits])  # type: ignore[assignment]
+        value = join_all([v for v, _ in frame.exits])
     else:
         value = UNKNOWN  # it never returns: it raises, or loops for ever
     if code.is_generator:
@@ -527,7 +527,7 @@ def call_super(run: Interpreter, owner: Super, name: str, args: Args, e: ir.Call
     return UNKNOWN
 
 
-def unknown_method(run: Interpreter, owner: Unknown, name: str, args: Args, e: ir.Call) -> Value:
+def unknown_method(run: Interpreter, owner: Unknown, name: str, args: Args, e: ir.Call | None) -> Value:
     """A method of something that is not known: its arguments may go anywhere."""
     if name in ("backward", "manual_backward"):
         _training.taint_all(run)

@@ -92,7 +92,7 @@ class Frame:
     function: Function | None = None
     mark: int = 0
     exits: list[tuple[Value, Changes]] = field(default_factory=list)
-    cleanups: list[Callable[[], None]] = field(default_factory=list)
+    cleanups: list[Callable[[], object]] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
     yields: list[tuple[Value, Mode]] = field(default_factory=list)
     instance: Object | None = None  # the module whose forward this is
@@ -310,10 +310,9 @@ class Interpreter:
         elif isinstance(s.target, ir.Name) and self.frame.cls is not None and self.frame.function is None:
             self.state.set(self.frame.scope.names, "?" + s.target.id, NONE)
         if isinstance(s.target, ir.Name) and self.frame.cls is not None and self.frame.function is None:
-            self.frame.cls.fields = (
-                *self.frame.cls.fields,
-                (s.target.id, None if s.value is None else self.frame.scope.names.get(s.target.id)),
-            )
+            default = None if s.value is None else self.frame.scope.names.get(s.target.id)
+            field_of = (s.target.id, default if isinstance(default, Value) else None)
+            self.frame.cls.fields = (*self.frame.cls.fields, field_of)
         return False
 
     def do_aug_assign(self, s: ir.AugAssign) -> bool:
@@ -558,8 +557,6 @@ class Interpreter:
                 loop = Loop(0, 0, True, place, iterable, False, len(found.items), index)
                 if self.pass_loop(s.body, lambda item=item: self.assign(target, item), loop):
                     return True
-                if self.frame.loops and False:
-                    break
             return self.run_body(s.orelse) if s.orelse else False
         before = self.state.mode
         if found.mode is not None:
@@ -651,9 +648,10 @@ class Interpreter:
         names = self.frame.scope.names
         for name in stored_names(self, body):
             value = names.get(name)
-            if isinstance(value, Const) and isinstance(value.value, (int, float)) and not isinstance(value.value, bool):
-                if name in counted_names(body):
-                    self.state.set(names, name, Number())
+            if not isinstance(value, Const) or not isinstance(value.value, (int, float)) or isinstance(value.value, bool):
+                continue
+            if name in counted_names(body):
+                self.state.set(names, name, Number())
 
     # ------------------------------------------------------------ with, try
 
@@ -700,7 +698,7 @@ class Interpreter:
         frame, state = self.frame, self.state
         depth = len(frame.cleanups)
         if s.final:
-            frame.cleanups = [*frame.cleanups, lambda: self.run_body(s.final) and None]
+            frame.cleanups = [*frame.cleanups, lambda: self.run_body(s.final)]
         mark = state.mark()
         mode_before = state.mode
         if s.handlers:
@@ -1034,7 +1032,7 @@ class Interpreter:
             return run
 
         self.branch(way(e.body, True), way(e.orelse, False))
-        return join_all(results)  # type: ignore[return-value]
+        return join_all(results)
 
     def ev_display(self, e: ir.Tuple | ir.List | ir.Set) -> Value:
         kind = {ir.Tuple: "tuple", ir.List: "list", ir.Set: "set"}[type(e)]

@@ -84,7 +84,7 @@ def block_mode(context: Context, before: Mode) -> Mode:
 def call_context(run: Interpreter, context: Context, name: str, e: ir.Call | None) -> Value:
     """`context.__enter__()` and `context.__exit__(...)`: what a block does, without its end (facts)."""
     entered = ("entered", context)
-    if context.mode is None or e is None or context.before is not None and name == "__enter__":
+    if context.mode is None or e is None or (context.before is not None and name == "__enter__"):
         return UNKNOWN
     if name == "__exit__":
         before = context.before or run.state.shared.get(entered)
@@ -95,7 +95,7 @@ def call_context(run: Interpreter, context: Context, name: str, e: ir.Call | Non
     mode = context.mode
     if mode.kind == INFERENCE and temporary:
         return NONE  # its guard is thrown away with the object, which undoes it at once
-    run.state.set(run.state.shared, entered, run.state.mode)  # type: ignore[arg-type]
+    run.state.set(run.state.shared, entered, run.state.mode)
     local = run.frame.function is not None and isinstance(function, ir.Attr) and isinstance(function.value, ir.Name)
     if mode.kind == INFERENCE and local:
         run.state.mode = Mode(MAYBE, mode.place, mode.how)  # until the object goes, at the end of the function

@@ -386,11 +386,12 @@ def _grow(run: Interpreter, obj: Object, name: str, args: Args, place: Place | N
         name = "append"
     items = obj.cells.get("items", ())
     new = values[-1:] if name != "extend" else None
+    new_each: Value = UNKNOWN
     if name == "extend" and values:
         found = iterate(run, values[0], None)
         new = found.items
         if new is None:
-            new_each: Value = found.each
+            new_each = found.each
     if new is not None and isinstance(items, tuple) and not run.frame.repeating:
         run.state.set(obj.cells, "items", (*items, *new))
         return obj

@@ -125,7 +125,7 @@ def find(cls: Value, name: str, run: Interpreter, after: Class | None = None) ->
     return None
 
 
-def is_module(value: Value) -> bool:
+def is_module(value: object) -> bool:
     """Whether a value is surely an `nn.Module`."""
     if not isinstance(value, Object):
         return False
@@ -185,7 +185,7 @@ def bind_member(run: Interpreter, owner: Value, member: Value, e: ir.Attr | None
         if member.kind == "property":
             function = member.function
             if isinstance(function, Function):
-                return _calls.call(run, bound(function, owner), _interp.Args([], {}), e)
+                return _calls.call_function(run, bound(function, owner), _interp.Args([], {}), e)
             return UNKNOWN
         if member.kind == "classmethod" and isinstance(member.function, Function):
             return bound(member.function, owner.cls if isinstance(owner, Object) else owner)
@@ -466,7 +466,7 @@ def get_item(run: Interpreter, value: Value, index: Value, e: ir.Sub) -> Value:
             return found_item
         member = find(value.cls, "__getitem__", run)
         if member is not None and isinstance(member[0], Function):
-            return _calls.call(run, bound(member[0], value), _interp.Args([index], {}), e)
+            return _calls.call_function(run, bound(member[0], value), _interp.Args([index], {}), e)
         return UNKNOWN
     if isinstance(value, Union):
         return join_all([get_item(run, o, index, e) for o in value.options])  # type: ignore[return-value]
@@ -504,12 +504,10 @@ def set_item(run: Interpreter, owner: Value, index: Value, value: Value, target:
             run.notes.setdefault("dict-rest", []).append((owner, value, run.place(target.at)))  # type: ignore[attr-defined]
     elif isinstance(owner, Sequence):
         items = owner.cells.get("items")
-        if isinstance(index, Const) and isinstance(index.value, int) and isinstance(items, tuple):
-            if -len(items) <= index.value < len(items):
-                changed = list(items)
-                changed[index.value] = value
-                run.state.set(owner.cells, "items", tuple(changed))
-                return
+        at = index.value if isinstance(index, Const) else None
+        if isinstance(at, int) and isinstance(items, tuple) and -len(items) <= at < len(items):
+            run.state.set(owner.cells, "items", (*items[:at], value, *items[at:][1:]))
+            return
         loosen(run, owner, value)
     elif isinstance(owner, (Tensor, ParameterOf)):
         _tensors.write_into(run, owner, value, target)

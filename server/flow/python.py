@@ -478,7 +478,8 @@ def b_isinstance(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     if len(args.positional) != 2:
         return BOOL
     value, cls = args.positional
-    wanted = list(cls.cells.get("items") or ()) if isinstance(cls, Sequence) else [cls]
+    items = cls.cells.get("items") if isinstance(cls, Sequence) else (cls,)
+    wanted = items if isinstance(items, tuple) else ()
     answers = [_is_instance(value, w) for w in wanted]
     if any(a is True for a in answers):
         return TRUE
@@ -550,10 +551,10 @@ def b_setattr(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
 
 
 def b_hasattr(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
-    if len(args.positional) == 2 and isinstance(args.positional[0], Object) and isinstance(args.positional[1], Const):
-        if args.positional[1].value in args.positional[0].attrs:
-            return TRUE
-    return BOOL
+    if len(args.positional) != 2:
+        return BOOL
+    owner, name = args.positional
+    return TRUE if isinstance(owner, Object) and isinstance(name, Const) and name.value in owner.attrs else BOOL
 
 
 def b_next(run: Interpreter, args: Args, e: ir.Call | None) -> Value:

@@ -160,9 +160,8 @@ def flatten(value: object, depth: int = 3) -> Iterator[Value]:
         made = value.cells.get("args")
         for argument in made.all() if isinstance(made, Args) and depth else ():
             yield from flatten(argument, depth - 1)
-    elif isinstance(value, Object):
-        if not isinstance(value.cls, External) or not value.cls.name.startswith("torch."):
-            yield UNKNOWN
+    elif isinstance(value, Object) and not (isinstance(value.cls, External) and value.cls.name.startswith("torch.")):
+        yield UNKNOWN
 
 
 def as_tensor(value: ParameterOf) -> Tensor:

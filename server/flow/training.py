@@ -294,6 +294,7 @@ def _binding(run: Interpreter, e: ir.Call) -> Place | None:
     found = [at for at in _assignments(body, name) if ir.unpack(at)[1] <= before]
     if found:
         return run.place(max(found))
+    last: Place | None = None
     if frame.function is None:
         for unit in frame.module.units:
             if unit.start + len(unit.text) <= frame.base and name in unit.text and not unit.is_def and unit.kind == "code":
@@ -368,7 +369,7 @@ def autograd_call(run: Interpreter, name: str, args: Args, e: ir.Call) -> Value:
     called_event(run, name, args, e, UNKNOWN)
     where = run.place(e.at)
     if create is not False and isinstance(value, Tensor):
-        node, sure = graph_of(value)
+        node, _ = graph_of(value)
         each = Tensor(node=Node("grad", where, (node,) if node else ()), certain=False, dtype=FLOAT)
     else:
         found = Inputs()
@@ -506,6 +507,8 @@ def tensor_flag(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Cal
     """`x.requires_grad_(...)`, `x.retain_grad()`, `x.register_hook(f)`"""
     place = run.place(e.at) if e is not None else None
     if name != "requires_grad_":
+        if isinstance(owner, Tensor) and owner.leaf is not None:
+            owner.leaf.cells["grad-read"] = True  # somebody looks at its gradient
         if name == "retain_grad" and isinstance(owner, Tensor):
             return NONE
         return UNKNOWN
@@ -521,7 +524,7 @@ def tensor_flag(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Cal
     if owner.leaf is not None:
         _modules.set_flags(run, (owner.leaf,), truth, owner.tag != "part")
         return owner
-    node, sure = graph_of(owner)
+    node, _ = graph_of(owner)
     if truth is True and node is None:
         leaf = Leaf("tensor", place, "tensor")
         leaf.storage = owner.storage or leaf.storage
