@@ -62,7 +62,7 @@ class Runner:
         if self._process is not None:
             assert self._process.stdin and self._process.stdout
             self._process.stdin.close()
-            self._process.wait(10)
+            self._process.wait(SECONDS)
             self._process.stdout.close()
             self._process = None
 

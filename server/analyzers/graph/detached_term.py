@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ...edits import Applicability, Fix, FixContext
-from ...facts import Leaf, Node
 from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...flow.trails import cut_note
-from ...flow.training import walk
 from ...rule import Rule
+from ._hidden import leaves_below
 from ._mending import mend
 from .untrained_parameters import untrained
 
@@ -45,11 +44,6 @@ def check(flow: Flow) -> Iterable[Finding]:
                 (Step(term.place, "here it is added to the loss"), Step(event.value_place, "and this backward passes it by")),
             )  # fmt: skip
             break
-
-
-def leaves_below(node: Node) -> list[Leaf]:
-    found = walk(node)
-    return [*found.sure, *found.maybe]
 
 
 def fix(finding: Finding, context: FixContext) -> Fix | None:
