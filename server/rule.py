@@ -14,14 +14,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from .findings import Finding, Severity
 
 if TYPE_CHECKING:
     from .edits import Fix, FixContext
     from .flow import Flow
-
-URL = "https://gradline.dev/rules/{name}"  # where the page of a rule is published
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,12 @@ class Rule:
 
     @property
     def url(self) -> str:
-        return URL.format(name=self.name)
+        """Where the rule's page lies in this installation, as a `file:` address; empty if it is no analyzer's."""
+        if not self.family:
+            return ""
+        package = importlib.import_module(f"{__package__}.analyzers.{self.family}")
+        folder = package.__path__[0].replace("\\", "/").lstrip("/")
+        return f"file:///{quote(folder, safe='/:')}/{self.name.replace('-', '_')}.md"
 
     def page(self) -> str:
         """The rule's page, Markdown."""

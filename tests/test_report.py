@@ -84,7 +84,7 @@ error[GL202] backward-under-grad-off: `loss` was computed while gradients were
 4 | torch.set_grad_enabled(False)
   | -----------------------------
   |
-  = LINK/backward-under-grad-off
+  = more: gradline explain backward-under-grad-off
 
 warning[GL201] grad-mode-left-off: 100% of what follows has no gradients
  --> utils.py:4:1
@@ -102,7 +102,7 @@ warning[GL201] grad-mode-left-off: 100% of what follows has no gradients
 5 - TABLE = torch.arange(9)
 4 + with torch.no_grad():
 5 +     TABLE = torch.arange(9)
-  = LINK/grad-mode-left-off
+  = more: gradline explain grad-mode-left-off
 
 Found 1 error and 1 warning in 2 files.
 [*] 1 fixable with the `--fix` option.
@@ -110,7 +110,7 @@ Found 1 error and 1 warning in 2 files.
 
 
 def test_full():
-    assert re.sub(r"https://\S+/", "LINK/", written("full")) == FULL
+    assert written("full") == FULL
 
 
 def test_a_fix_of_both_ends_is_shown_where_it_edits():
@@ -139,7 +139,7 @@ def test_a_notebook_is_shown_by_cells():
     start = source.text.index("x = 1")
     fix = Fix("Say two", Applicability.SAFE, (Edit("/p/n.ipynb", start + 4, start + 5, "2"),))
     text = written("full", Entry(finding, fix), files=files)
-    assert text.split(" = https")[0] == (
+    assert text.split(" = more")[0] == (
         """\
 error[GL202] backward-under-grad-off: raises
  --> n.ipynb:cell 3:3:1
@@ -185,7 +185,7 @@ def test_full_keeps_to_the_width(width):
     files = FILES | {"/p/long.py": long}
     text = written("full", Entry(VICTIM), Entry(inner), Entry(wide), files=files, width=width)
     for line in text.splitlines():
-        assert cells(line) <= width or "https://" in line, line
+        assert cells(line) <= width or "gradline explain" in line, line
 
 
 def test_marks_stand_under_what_they_mark():
@@ -267,7 +267,7 @@ def test_json():
             }
         ],
     }
-    assert origin["url"].endswith("/grad-mode-left-off")
+    assert origin["url"].endswith("/grad_mode_left_off.md")
 
 
 def test_columns_count_code_points():

@@ -153,8 +153,8 @@ class _Writer:
             self._lines(lines)
             if self.shows_fix:
                 self._diff()
-        if url := self.report.url(self.finding):
-            self._lines([f"{indent} = {self.paint(url, 'dim')}"])
+        more = f"more: gradline explain {self.finding.name}"
+        self._lines([f"{indent} = {self.paint(more, 'dim')}"])
 
     def _diff(self) -> None:
         """The lines that the fix takes away and puts there."""
