@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
 from difflib import SequenceMatcher
@@ -42,6 +43,7 @@ def check(flow: Flow) -> Iterable[Finding]:
         )  # fmt: skip
 
 
+@functools.cache
 def _close(name: str) -> bool:
     """Whether two letters were swapped, or the like."""
     return SequenceMatcher(None, name, "requires_grad").ratio() > CLOSE
