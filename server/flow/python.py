@@ -261,10 +261,14 @@ def compare(run: Interpreter, op: str, left: Value, right: Value, e: ir.Compare)
     if op in ("is", "is not"):
         none = next((v for v in (left, right) if isinstance(v, Const) and v.value is None), None)
         other = right if none is left else left
-        if none is not None and isinstance(other, GradOf):
+        if (
+            none is not None
+            and isinstance(other, GradOf)
+            and _training.why_none(run, other)
             # Of several parameters, in turn, some may have a gradient.
-            if _training.why_none(run, other) and all(_training.grad_of(leaf).state == "none" for leaf in other.leaves):
-                return TRUE if op == "is" else FALSE
+            and all(_training.grad_of(leaf).state == "none" for leaf in other.leaves)
+        ):
+            return TRUE if op == "is" else FALSE
         if none is not None and not isinstance(other, (Unknown, Union, Const, GradOf)):
             return TRUE if op == "is not" else FALSE
         return BOOL
@@ -698,10 +702,9 @@ def _sequence_method(run: Interpreter, owner: Sequence, name: str, args: Args, e
             run.notes.setdefault("appended", []).append((owner, value, run.place(e.at)))  # type: ignore[attr-defined]
             run.record(events.Called(run.place(e.at), run.stack, "list.append", (owner, value), {}, NONE, owner,
                                      in_loop=len(run.frame.loops)))  # fmt: skip
-        if isinstance(items, tuple) and not run.frame.repeating and name in ("append", "insert"):
-            if name == "append":
-                run.state.set(owner.cells, "items", (*items, value))
-                return NONE
+        if isinstance(items, tuple) and not run.frame.repeating and name == "append":
+            run.state.set(owner.cells, "items", (*items, value))
+            return NONE
         _objects.loosen(run, owner, value)
         return NONE
     if name in ("extend", "update", "extendleft", "union"):

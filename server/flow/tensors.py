@@ -731,9 +731,10 @@ def rebind(run: Interpreter, target: ir.Expr, value: Value, old: Value) -> None:
         for name, other in list(scope.names.items()):
             if other is old:
                 run.state.set(scope.names, name, value)
-            elif isinstance(other, Tensor) and storage is not None and other.storage is storage and other is not value:
-                if other.leaf is None:
-                    run.state.set(scope.names, name, replace(other, certain=False))
+            elif storage is None or not isinstance(other, Tensor) or other.storage is not storage or other is value:
+                continue
+            elif other.leaf is None:
+                run.state.set(scope.names, name, replace(other, certain=False))
         scope = scope.up
     if isinstance(target, ir.Name):
         run.bind(target.id, value)

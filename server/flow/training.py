@@ -65,6 +65,7 @@ class Grad:
     by: Place | None = None
     crossed: Place | None = None  # a step of another optimizer that left a fresh one where it was
     leftover: tuple[Place, Place] | None = None  # what it was added to: made where, and left by which step
+    zeros: bool = False  # of "none": it may hold zeros, and is not None
 
     def join(self, other: Grad) -> Grad:
         if self.state != other.state:
@@ -73,7 +74,7 @@ class Grad:
             self.state, self.place or other.place, self.lost if other.lost else None,
             self.scaled if self.scaled == other.scaled else None, self.origin if other.origin else None,
             self.dropped if other.dropped else None, self.by if other.by else None,
-            self.crossed if other.crossed else None, self.leftover if other.leftover else None,
+            self.crossed if other.crossed else None, self.leftover if other.leftover else None, self.zeros or other.zeros,
         )  # fmt: skip
 
 
@@ -397,16 +398,24 @@ def called_event(run: Interpreter, name: str, args: Args, e: ir.Call, result: Va
 # ---------------------------------------------------------------- gradients
 
 
-def clear(run: Interpreter, leaves: list[Leaf] | tuple[Leaf, ...], place: Place | None, optimizer: Object | None) -> None:
-    """Gradients are set to None or zero."""
+def clear(
+    run: Interpreter, leaves: list[Leaf] | tuple[Leaf, ...], place: Place | None, optimizer: Object | None, zeros: bool = False
+) -> None:
+    """Gradients are set to None, or (perhaps, with `zeros`) to zero."""
     for leaf in leaves:
         old = grad_of(leaf)
         lost, origin = (old.lost, old.origin) if old.state == "none" else (None, None)
         if old.state in ("fresh", "stale"):
             lost, origin = place, old.place
-        run.state.set(leaf.cells, "grad", Grad("none", place, lost, origin=origin))
+        run.state.set(leaf.cells, "grad", Grad("none", place, lost, origin=origin, zeros=zeros))
     if place is not None:
         run.record(events.Zero(place, run.stack, tuple(leaves), optimizer, run.guards))
+
+
+def keeps_zeros(run: Interpreter, args: Args) -> bool:
+    """Whether a call of `zero_grad` may leave zeros: torch's default is None."""
+    flag = args.get(0, "set_to_none", None)
+    return flag is not None and run.truth(flag) is not True
 
 
 def change_grad(run: Interpreter, leaves: tuple[Leaf, ...], decays: bool) -> None:
@@ -435,6 +444,8 @@ def why_none(run: Interpreter, value: GradOf) -> str:
             return "non-leaf" if node is not None else "no-grad"
         return ""
     grads = [grad_of(leaf) for leaf in value.leaves]
+    if any(g.zeros for g in grads):
+        return ""
     if isinstance(value.of, ParameterOf) and value.of.all_of:
         # Each one in turn: the first without a gradient is enough.
         grads = [g for g, leaf in zip(grads, value.leaves, strict=True) if g.state == "none" and leaf.kind != "weights"] or [
@@ -452,7 +463,7 @@ def why_none(run: Interpreter, value: GradOf) -> str:
 def call_grad_method(run: Interpreter, owner: GradOf, name: str, args: Args, e: ir.Call | None) -> Value:
     if name in ("zero_", "detach_"):
         if name == "zero_":
-            clear(run, owner.leaves, run.place(e.at) if e is not None else None, None)
+            clear(run, owner.leaves, run.place(e.at) if e is not None else None, None, zeros=True)
         return owner
     if name in ("item", "tolist"):
         return Number()
@@ -673,7 +684,7 @@ def call_optimizer(run: Interpreter, obj: Object, name: str, args: Args, e: ir.C
         step(run, obj, place, closure=closure is not None)
         return result
     if name == "zero_grad":
-        clear(run, optimizer_leaves(obj), place, obj)
+        clear(run, optimizer_leaves(obj), place, obj, zeros=keeps_zeros(run, args))
         return NONE
     if name == "add_param_group":
         leaves, exact, _ = parameters_in(run, args.get(0, "param_group", UNKNOWN) or UNKNOWN, place)
@@ -702,9 +713,9 @@ def object_attribute(run: Interpreter, obj: Object, name: str, place: Place) -> 
         if name in ("state", "defaults"):
             return UNKNOWN
     cls = obj.cls.name if isinstance(obj.cls, External) else ""
-    if cls.startswith("torch.distributions."):
-        if name in ("mean", "loc", "scale", "probs", "logits", "stddev", "variance"):
-            return _distribution_tensor(run, obj, place, name)
+    moments = ("mean", "loc", "scale", "probs", "logits", "stddev", "variance")
+    if cls.startswith("torch.distributions.") and name in moments:
+        return _distribution_tensor(run, obj, place, name)
     if cls == "torch.utils.data.DataLoader" and name == "dataset":
         value = obj.cells.get("dataset")
         return value if isinstance(value, Value) else UNKNOWN
