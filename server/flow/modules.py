@@ -288,7 +288,7 @@ def call_module_method(run: Interpreter, obj: Object, name: str, args: Args, e: 
             called(run, place, f"Module.{name}", args, obj)
         return obj
     if name == "zero_grad":
-        _training.clear(run, leaves_of(run, obj)[0], place, None)
+        _training.clear(run, leaves_of(run, obj)[0], place, None, zeros=_training.keeps_zeros(run, args))
         return NONE
     if name == "requires_grad_":
         flag = args.get(0, "requires_grad", Const(True))
