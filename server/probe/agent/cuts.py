@@ -45,7 +45,7 @@ def _watch_variable(run: Run) -> None:
 
 def _variable(run: Run, args: tuple, kwargs: dict, made: Any, frame: Any) -> None:
     source = args[0] if args else kwargs.get("data")
-    if not (isinstance(source, run.torch.Tensor) and isinstance(made, run.torch.Tensor)):
+    if source is None or not (isinstance(source, run.torch.Tensor) and isinstance(made, run.torch.Tensor)):
         return
     with run.quiet():
         keys = marks_of(run, source)

@@ -339,7 +339,9 @@ class Judge:
             where = self._made_at(module, parents)
             used = any(key in run.leaves for key in keys)
             if call is None and not used:
-                self.add("unused", f"{label} takes no part in the forward pass", where, "certain", (), names)
+                text = f"{label} takes no part in the forward pass"
+                confidence = "possible" if self._chosen_by_data(module, parents) else "certain"
+                self.add("unused", text, where, confidence, (), names)
             elif call is not None and not call["on"] and call.get("setter"):
                 setter = call["setter"]
                 self.add(
@@ -357,6 +359,17 @@ class Judge:
             entry = next((e for e in run.optimizers if e["ref"]() is not None), None)
             text = f"{len(strays)} parameters that an optimizer holds belong to no module that ran, and got no gradient"
             self.add("optimizer-holds-strays", text, entry and entry["at"], "likely", (), strays)
+
+    def _chosen_by_data(self, module: Any, parents: dict[int, tuple[Any, str]]) -> bool:
+        """One of several in a container whose others got gradients: experts, relations, branches picked by the batch."""
+        nn = self.run.torch.nn
+        for _ in range(6):
+            if id(module) not in parents:
+                return False
+            module, _ = parents[id(module)]
+            if isinstance(module, (nn.ModuleList, nn.ModuleDict)):
+                return any(id(p) in self.run.grads for p in module.parameters())
+        return False
 
     def _zero_gradient(self) -> None:
         run = self.run

@@ -172,7 +172,9 @@ def _leave(run: Run, module: Any, output: Any, frame: Any) -> None:
     if not stack:
         run.forward_seconds += time.perf_counter() - run.entered
     call = run.calls.get(id(module))
-    tensor = output[0] if isinstance(output, (list, tuple)) and output else output
+    tensor: Any = output
+    if isinstance(output, (list, tuple)) and output:
+        tensor = output[0]
     if not isinstance(tensor, run.torch.Tensor):
         return
     if call is not None:

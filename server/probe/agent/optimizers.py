@@ -193,6 +193,7 @@ def _look_before(run: Run, optimizer: Any, closure: bool, frame: Any) -> None:
         if entry is None:
             made(run, optimizer, frame)
             entry = run.entry(optimizer)
+            assert entry is not None
             entry["at"] = None
         if parameters and not any(p.requires_grad for p in parameters):
             entry["frozen_at_step"] = True
@@ -242,6 +243,7 @@ def _look_after(run: Run, optimizer: Any, seconds: float, frame: Any) -> None:
     torch = run.torch
     stack = run.places.stack(frame, 5)
     entry = run.entry(optimizer)
+    assert entry is not None
     entry["steps"] += 1
     entry.setdefault("step_at", show(stack))
     entry["last_at"], entry["last_backward"] = show(stack), run.backward_calls

@@ -132,7 +132,8 @@ def _print(error: BaseException) -> None:
 
 
 def _start(run: Run, target: dict[str, Any], options: dict[str, Any]) -> None:
-    kind, arguments = target["kind"], list(target.get("arguments") or ())
+    kind = target["kind"]
+    arguments: list[str] = list(target.get("arguments") or ())
     if kind == "script":
         _script(target["path"], arguments)
     elif kind == "module":
@@ -245,7 +246,7 @@ def scalar_of(output: Any, torch: Any) -> Any:
     loss = getattr(output, "loss", None)
     if loss is None and isinstance(output, dict):
         loss = output.get("loss")
-    if isinstance(loss, torch.Tensor):
+    if loss is not None and isinstance(loss, torch.Tensor):
         return loss if loss.dim() == 0 else loss.mean()
     found: list[Any] = []
 

@@ -19,6 +19,10 @@ def tree(file: str) -> ast.Module | None:
         return None
 
 
+def _line(node: ast.AST) -> int:
+    return getattr(node, "lineno", 0)
+
+
 def _targets(node: ast.AST) -> list[ast.expr]:
     targets: list[ast.expr] = []
     if isinstance(node, ast.Assign):
@@ -43,13 +47,13 @@ def attribute(cls: type, name: str, places: Places) -> Place | None:
         except TypeError:
             continue
         module = tree(file) if file and places.is_user(file) else None
-        if module is None:
+        if file is None or module is None:
             continue
         for node in ast.walk(module):
             if not (isinstance(node, ast.ClassDef) and node.name == base.__name__):
                 continue
             lines = [
-                inner.lineno
+                _line(inner)
                 for inner in ast.walk(node)
                 for target in _targets(inner)
                 if isinstance(target, ast.Attribute)
@@ -69,7 +73,7 @@ def _function(module: ast.Module, line: int) -> ast.AST:
         if (
             isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
             and node.lineno <= line <= (node.end_lineno or node.lineno)
-            and (best is module or node.lineno >= best.lineno)
+            and node.lineno >= _line(best)
         ):
             best = node
     return best
@@ -82,7 +86,7 @@ def assigned(place: Place, name: str) -> Place | None:
         return None
     scope = _function(module, place.line)
     lines = [
-        node.lineno
+        _line(node)
         for node in ast.walk(scope)
         if getattr(node, "lineno", place.line) < place.line
         for target in _targets(node)
@@ -195,7 +199,7 @@ def method_return(cls: type, method: str) -> Place | None:
     function = inspect.unwrap(getattr(cls, method))
     code = getattr(function, "__code__", None)
     module = tree(code.co_filename) if code else None
-    if module is None:
+    if code is None or module is None:
         return None
     scope = _function(module, code.co_firstlineno + 1)
     lines = [node.lineno for node in ast.walk(scope) if isinstance(node, ast.Return)]

@@ -21,6 +21,7 @@ def load() -> None:
     spec = importlib.util.spec_from_file_location(
         NAME, os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
     )
+    assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[NAME] = module
     spec.loader.exec_module(module)
@@ -34,7 +35,7 @@ def main() -> int:
 
     role = sys.argv[1]
     if role == "guard":
-        from _gradline_probe import supervisor
+        supervisor = importlib.import_module(f"{NAME}.supervisor")
 
         return supervisor.guard(int(sys.argv[2]), sys.argv[3], sys.argv[4])
     with open(sys.argv[2], encoding="utf-8") as file:
@@ -43,14 +44,14 @@ def main() -> int:
         os.environ.pop(
             "GRADLINE_PROBE_ROLE", None
         )  # the processes that the program starts are observed from sitecustomize
-        from _gradline_probe import program
+        program = importlib.import_module(f"{NAME}.program")
 
         return program.main(options)
     if role == "enter":
-        from _gradline_probe import isolate
+        isolate = importlib.import_module(f"{NAME}.isolate")
 
         return isolate.enter(options, sys.argv[2])
-    from _gradline_probe import supervisor
+    supervisor = importlib.import_module(f"{NAME}.supervisor")
 
     return supervisor.main(options, sys.argv[2])
 

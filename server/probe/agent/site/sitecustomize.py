@@ -10,10 +10,11 @@ def _observe(folder):
 
     path = os.path.join(os.path.dirname(folder), "start.py")
     spec = importlib.util.spec_from_file_location("_gradline_start", path)
+    assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     module.load()
-    from _gradline_probe import program
+    program = importlib.import_module("_gradline_probe.program")
 
     with open(os.environ["GRADLINE_PROBE_CONFIG"], encoding="utf-8") as file:
         program.start_in_place(json.load(file))
