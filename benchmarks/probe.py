@@ -21,7 +21,11 @@ from pathlib import Path
 
 BUDGET, OVER_MS = 1.3, 100.0
 MODELS = {
-    "mlp": ("nn.Sequential(*[m for _ in range(4) for m in (nn.Linear(64, 64), nn.ReLU())], nn.Linear(64, 1))", "torch.randn(32, 64)", 60),
+    "mlp": (
+        "nn.Sequential(*[m for _ in range(4) for m in (nn.Linear(64, 64), nn.ReLU())], nn.Linear(64, 1))",
+        "torch.randn(32, 64)",
+        60,
+    ),
     "gpt-small": ("GPT(48, 2, 2)", "torch.randint(0, 64, (4, 24))", 40),
     "resnet": ("ResNet(32, 6)", "torch.randn(8, 3, 24, 24)", 12),
     "gpt": ("GPT(192, 4, 6)", "torch.randint(0, 64, (8, 96))", 8),
