@@ -62,7 +62,7 @@ def _question(workspace: Workspace, paths: Sequence[str], doubtful: bool) -> str
 def _gradline() -> str:
     """A name for this gradline, which changes with each of its files."""
     top = os.path.dirname(__file__)
-    marks = []
+    marks: list[str] = []
     for folder, folders, names in os.walk(top):
         folders[:] = sorted(name for name in folders if name != "__pycache__")
         for name in sorted(names):

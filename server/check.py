@@ -173,7 +173,7 @@ def cures(project: Project, finding: Finding, edits: Sequence[Edit]) -> bool:
 
     paths = {edit.path for edit in edits} | {finding.place.path} | {step.place.path for step in finding.trail}
     before = _counts(project, paths, finding.code)
-    texts = {}
+    texts: dict[str, str] = {}
     for path in {edit.path for edit in edits}:
         source = project.source(path)
         if source is None:

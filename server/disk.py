@@ -390,7 +390,7 @@ def sites_of(environment: str) -> list[str]:
 
 
 def _site_folders(prefix: str) -> list[str]:
-    found = []
+    found: list[str] = []
     for lib, names in (("lib", None), ("local/lib", None), ("lib64", None), ("Lib", ("",))):
         below = names if names is not None else _names(f"{prefix}/{lib}", "python3")
         for name in below:

@@ -492,7 +492,8 @@ def _positions(
     state = provider_module.SpanProvidingCodegenState(
         default_indent=module.default_indent, default_newline=module.default_newline, provider=provider, get_length=len
     )
-    module._codegen(state)  # the way LibCST's own providers are written; there is no public one in code points
+    # The way LibCST's own providers are written; there is no public one in code points.
+    module._codegen(state)  # pyright: ignore[reportPrivateUsage]
     spans: dict[cst.CSTNode, tuple[int, int]] = {}
     parents: dict[cst.CSTNode, cst.CSTNode] = {}
     waiting: list[Any] = [module]

@@ -10,9 +10,9 @@ import contextlib
 import posixpath
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from . import ir
 from .memo import VERSIONS, Memo
@@ -112,7 +112,7 @@ class Project:
         self._resolved: dict[tuple[str, str], str | None] = {}
         self._switching: dict[str, bool] = {}
         self._anchors: dict[str, Units] = {}
-        self._memos: dict[str, Memo] = {}
+        self._memos: dict[str, Memo[Any]] = {}
         self.definitions: object = None  # what the interpreter has made of modules (see `flow.interpret`)
         self.changed: set[str] = set()  # paths that were updated since
         self.revision = 0  # goes up with every change of a text
@@ -141,7 +141,7 @@ class Project:
         """Whether an edit leaves alone what importing the module may do to grad mode."""
         return new is not None and self._switches(old) == self._switches(new) and old.imports() == new.imports()
 
-    def memo(self, name: str, versions: int = VERSIONS) -> Memo:
+    def memo(self, name: str, versions: int = VERSIONS) -> Memo[Any]:
         """The answers of one kind that are remembered with this project."""
         if name not in self._memos:
             self._memos[name] = Memo(self._text, versions)
@@ -152,7 +152,7 @@ class Project:
         return module.source.text if module is not None else None
 
     @contextlib.contextmanager
-    def trial(self, texts: dict[str, str]) -> Iterator[None]:
+    def trial(self, texts: dict[str, str]) -> Generator[None, None, None]:
         """As if these files held these texts, for a moment."""
         before = self._modules, self._switching
         self._modules, self._switching, self.definitions = dict(self._modules), {}, None

@@ -7,34 +7,37 @@ of what the branch changed, not of the whole heap.
 
 from __future__ import annotations
 
+from typing import Any
+
 from .facts import DEFAULT_MODE, Mode, join, same
 
 MISSING = object()
 
+Cells = dict[Any, Any]
 # (id of the dict, key) -> (the dict, key, value); MISSING as a value: the key was deleted.
-Changes = dict[tuple[int, object], tuple[dict, object, object]]
+Changes = dict[tuple[int, object], tuple[Cells, Any, Any]]
 
 
 class State:
     """The journal, and the one cell that every operation reads: grad mode."""
 
     def __init__(self) -> None:
-        self.journal: list[tuple[dict, object, object]] = []
-        self.shared: dict[object, object] = {"mode": DEFAULT_MODE}
+        self.journal: list[tuple[Cells, Any, Any]] = []
+        self.shared: Cells = {"mode": DEFAULT_MODE}
 
     @property
     def mode(self) -> Mode:
-        return self.shared["mode"]  # type: ignore[return-value]
+        return self.shared["mode"]
 
     @mode.setter
     def mode(self, mode: Mode) -> None:
         self.set(self.shared, "mode", mode)
 
-    def set(self, cells: dict, key: object, value: object) -> None:
+    def set(self, cells: Cells, key: object, value: object) -> None:
         self.journal.append((cells, key, cells.get(key, MISSING)))
         cells[key] = value
 
-    def delete(self, cells: dict, key: object) -> None:
+    def delete(self, cells: Cells, key: object) -> None:
         if key in cells:
             self.journal.append((cells, key, cells.pop(key)))
 
@@ -83,7 +86,7 @@ class State:
         if len(paths) == 1:
             self.apply(paths[0])
             return
-        merged: dict[tuple[int, object], tuple[dict, object]] = {}
+        merged: dict[tuple[int, object], tuple[Cells, Any]] = {}
         for path in paths:
             for where, (cells, key, _) in path.items():
                 merged[where] = (cells, key)

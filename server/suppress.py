@@ -86,7 +86,7 @@ def apply(
     if not comments:
         return Outcome(found, ())
     used: set[tuple[int, str | None]] = set()
-    kept = []
+    kept: list[Finding] = []
     for finding in found:
         silenced = False
         words = (finding.code.lower(), names.get(finding.code, finding.name).lower())
@@ -136,7 +136,7 @@ def silence(path: str, text: str, findings: Iterable[Finding]) -> tuple[Edit, ..
         if finding.code not in codes:
             codes.append(finding.code)
     existing = {scan.line(comment.start): comment for comment in _comments(text) if comment.words and comment.ours}
-    edits = []
+    edits: list[Edit] = []
     for line, codes in sorted(wanted.items()):
         comment = existing.get(line)
         if comment is not None and comment.covers is not None and not comment.alone:
@@ -197,7 +197,7 @@ def _comments(text: str) -> list[_Comment]:
     """Every suppression in `text`."""
     scan = _scan(text)
     starts = scan.starts
-    found = []
+    found: list[_Comment] = []
     for start, comment, alone in scan.comments:
         for pattern, ours in ((_OURS, True), (_NOQA, False)):
             match = pattern.search(comment)
@@ -239,7 +239,9 @@ def _unused(
             return None
         return _finding(path, text, comment, (), "this comment silences nothing")
     codes = {name.lower(): code for code, name in names.items()} | {code.lower(): code for code in names}
-    unknown, idle, live = [], [], []
+    unknown: list[str] = []
+    idle: list[str] = []
+    live: list[str] = []
     for word, offset in comment.words:
         code = codes.get(word.lower().replace("_", "-"))
         if code is None:
@@ -252,7 +254,7 @@ def _unused(
         return _finding(path, text, comment, (), "this comment names no rule, and so silences nothing")
     if not unknown and not idle:
         return None
-    said = []
+    said: list[str] = []
     if idle:
         said.append(f"nothing here for {_listing(idle)} to silence")
     if unknown:

@@ -29,8 +29,8 @@ class Fixed:
     """What was done: `before` and `after` have the text of each changed file."""
 
     count: int = 0
-    before: dict[str, Source] = field(default_factory=dict)
-    after: dict[str, Source] = field(default_factory=dict)
+    before: dict[str, Source] = field(default_factory=dict[str, Source])
+    after: dict[str, Source] = field(default_factory=dict[str, Source])
     failed: bool = False
 
     @property
@@ -131,7 +131,7 @@ def by_path(fixes: Iterable[Fix]) -> dict[str, list[Edit]]:
 
 def difference(name: str, before: Source, after: Source) -> str:
     """A unified diff, with the newlines of the text; of a notebook, one for each cell."""
-    out = []
+    out: list[str] = []
     for old, new in changed(before, after):
         label = f"{name}:cell {old.cell}" if old.cell else name
         for line in difflib.unified_diff(_lines(old.source), _lines(new.source), f"a/{label}", f"b/{label}"):

@@ -50,7 +50,7 @@ def stamps(workspace: Workspace, paths: tuple[str, ...]) -> Stamps:
     """When each file that matters was changed and how long it is: the checked ones, their folders, the settings."""
     folders = {path.rpartition("/")[0] for path in paths} | set(workspace.disk.roots)
     settings = {f"{folder}/{name}" for folder in folders for name in ("pyproject.toml", "gradline.toml")}
-    found = {}
+    found: dict[str, tuple[int, int]] = {}
     for path in (*paths, *workspace.disk.seen, *folders, *settings):
         try:
             info = os.stat(path)

@@ -922,7 +922,7 @@ def convert(run: Interpreter, owner: Value, tensor: Tensor, name: str, args: Arg
                     view=True, op=tensor.tag)  # fmt: skip
 
 
-def rewrap(run: Interpreter, value: Value, args: Args, place: Place | None, how: str) -> Value:
+def rewrap(run: Interpreter, value: Value, args: Args, place: Place | None, how: str) -> Tensor:
     """`torch.tensor(value)`: a new tensor of the value, without its graph."""
     found = Inputs()
     found.add(run, value)

@@ -13,7 +13,7 @@ LEVELS = {Severity.ERROR: "critical", Severity.WARNING: "major", Severity.INFO: 
 
 
 def write(report: Report, stream: TextIO) -> None:
-    records = []
+    records: list[dict[str, object]] = []
     for entry in report.entries:
         finding = entry.finding
         at = report.location(finding.place)

@@ -64,8 +64,10 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
             start = tree.span(node)[0]
             edits = (Edit(tree.path, start, start, f"{node.args[0].value.value} = "), *edits)
         return Fix("Do not work in place", Applicability.SAFE, edits)
-    method = node.func.attr if isinstance(node.func, cst.Attribute) else None
-    if method is None or not method.value.endswith("_") or not isinstance(node.func.value, cst.Name):
+    if not isinstance(node.func, cst.Attribute) or not isinstance(node.func.value, cst.Name):
+        return None
+    method = node.func.attr
+    if not method.value.endswith("_"):
         return None
     name = Edit(tree.path, tree.span(method)[1] - 1, tree.span(method)[1], "")
     start = tree.span(node)[0]

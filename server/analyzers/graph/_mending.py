@@ -157,7 +157,7 @@ def _is_number(tree: Tree, node: Any) -> bool:
 
 
 def _peel(tree: Tree, node: Any) -> tuple[Mended, list[Place]] | None:
-    cst = tree.cst
+    cst: Any = tree.cst
     inner: Any = node
     said: list[str] = []
     gone: list[Place] = []

@@ -52,12 +52,15 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     init: Any = next((one for one in tree.nodes(cst.FunctionDef) if one.name.value == "__init__"), None)
     if init is None or not isinstance(init.body, cst.IndentedBlock):
         return None
-    first: Any
     first, *others = init.body.body
     late = next((s for s in others if tree.code(s).startswith("super().__init__(")), None)
-    docstring = isinstance(first, cst.SimpleStatementLine) and isinstance(first.body[0], cst.Expr)
-    if docstring and isinstance(first.body[0].value, (cst.SimpleString, cst.ConcatenatedString)) and others:
-        first = others[0]
+    if (
+        others
+        and isinstance(first, cst.SimpleStatementLine)
+        and isinstance(first.body[0], cst.Expr)
+        and isinstance(first.body[0].value, (cst.SimpleString, cst.ConcatenatedString))
+    ):
+        first = others[0]  # below the docstring
     if isinstance(late, cst.SimpleStatementLine):  # called again it would forget what is registered by then
         return Fix("Call super().__init__() first", Applicability.SAFE, tree.move_before(late.body[0], first))
     edit = tree.insert_before(first, "super().__init__()")
