@@ -56,7 +56,7 @@ class Flow:
     @property
     def tainted(self) -> bool:
         """Somewhere a backward goes through a graph that is not known: it may be any."""
-        return self.run is not None and "taint" in self.run.notes
+        return self.run is not None and "unknown backward" in self.run.notes
 
     def called(self, *names: str) -> Iterator[events.Called]:
         return (event for event in self.of(events.Called) if event.name in names)
@@ -91,6 +91,7 @@ def interpret(project: Project, module: Module, wanted: Wanted, watch: Watch | N
         alone.events, alone.complete, alone.steps, alone.stack = [], True, 0, None
         alone.notes.pop("bound", None)
         alone.notes.pop("taint", None)
+        alone.notes.pop("unknown backward", None)
         _guarded(alone, lambda unit=unit, owner=owner: call_alone(alone, module, scope, unit, owner))
         flows.append(_flow(alone, module, False))
     return flows

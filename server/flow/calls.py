@@ -530,6 +530,7 @@ def call_super(run: Interpreter, owner: Super, name: str, args: Args, e: ir.Call
 def unknown_method(run: Interpreter, owner: Unknown, name: str, args: Args, e: ir.Call | None) -> Value:
     """A method of something that is not known: its arguments may go anywhere."""
     if name in ("backward", "manual_backward"):
+        run.notes["unknown backward"] = True
         _training.taint_all(run)
     for value in args.all():
         escape(run, value)

@@ -202,6 +202,7 @@ def backward(
     run.record(event)
     nothing = Const(None, place) if not grad else NONE
     if not isinstance(tensor, Tensor):
+        run.notes["unknown backward"] = True
         taint_all(run)
         return nothing
     if not sure_graph(tensor) and not grad:
