@@ -67,7 +67,7 @@ def interpret(project: Project, module: Module, wanted: Wanted, watch: Watch | N
     run = Interpreter(project)
     run.watch = watch
     flows = []
-    if watch is not None or any(_acts(unit, wanted) for unit in module.units):
+    if watch is not None or any(_acts(unit, wanted) for unit in module.units) or _runs_own(module):
         _guarded(run, lambda: scopes.run_module(run, module, main=True))
         flows.append(_flow(run, module, True))
     left = [
@@ -117,10 +117,11 @@ def _new_for_functions(project: Project) -> Interpreter:
 
 def is_script(module: Module) -> bool:
     """Whether a module's top level does something besides defining."""
-    return any(_acts(unit, lambda name, text: False) for unit in module.units)
+    return any(_acts(unit, lambda name, text: False) for unit in module.units) or _runs_own(module)
 
 
 _CALL = re.compile(r"^[A-Za-z_][\w.]*\(|^(?:for|while|with|async)\b")
+_RESULT = re.compile(r"^[\w.,*() \t]+=[ \t]*(\w+)\(")
 _GUARD = re.compile(r"if\s+(?:TYPE_CHECKING|typing\.TYPE_CHECKING|sys\.|is_\w+available)")
 
 
@@ -134,6 +135,13 @@ def _acts(unit: Unit, wanted: Wanted) -> bool:
     if text.startswith("try"):
         return wanted("", text)
     return _CALL.match(text) is not None or ("(" in text and wanted("", text))
+
+
+def _runs_own(module: Module) -> bool:
+    """Whether the top level keeps what one of the module's own functions gives: `history = train(model)`."""
+    own = {unit.name for unit in module.units if unit.is_def}
+    found = (_RESULT.match(unit.text) for unit in module.units if not unit.is_def and unit.kind == "code")
+    return any(match is not None and match[1] in own for match in found)
 
 
 def functions(module: Module) -> Iterator[tuple[Unit, Unit | None]]:

@@ -558,7 +558,15 @@ def b_hasattr(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     if len(args.positional) != 2:
         return BOOL
     owner, name = args.positional
-    return TRUE if isinstance(owner, Object) and isinstance(name, Const) and name.value in owner.attrs else BOOL
+    if not isinstance(owner, Object) or not isinstance(name, Const) or not isinstance(name.value, str):
+        return BOOL
+    if name.value in owner.attrs or _objects.find(owner.cls, name.value, run) is not None:
+        return TRUE
+    # An instance of a class that inherits from nothing has what was put into it, unless that happens where nobody sees.
+    cls = owner.cls
+    closed = isinstance(cls, Class) and not cls.open and not any(isinstance(base, External) for base in cls.mro)
+    unseen = any(owner.cells.get(key) for key in ("standalone", "dynamic", "escaped"))
+    return FALSE if closed and not unseen and _objects.find(cls, "__getattr__", run) is None else BOOL
 
 
 def b_next(run: Interpreter, args: Args, e: ir.Call | None) -> Value:

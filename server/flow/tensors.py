@@ -263,7 +263,10 @@ def compute(
         return meta(run, name, inputs)
     if op.grad in ("like", "factory", "int_only"):
         dtype = op.outputs[0].dtype if op.outputs else ""
-        return Tensor(rank=rank, dtype=INT if dtype in ("int", "bool") else ANY_DTYPE, storage=Storage(), made=place)
+        kind = INT if dtype in ("int", "bool") else ANY_DTYPE
+        # `one_hot` and its like say what was chosen; what is only like another tensor has nothing of its values.
+        cuts = tuple(dict.fromkeys(found.cuts)) if op.grad == "int_only" else ()
+        return Tensor(cuts=cuts, rank=rank, dtype=kind, storage=Storage(), made=place)
     if op.grad == "cut_value":
         return value_of(run, op, found, shown, place)
     if op.grad == "raises":
@@ -318,6 +321,10 @@ def one_output(
         saved=saved_by(run, op, inputs, storage), op=op.name,
     )  # fmt: skip
     short = op.name.rpartition(".")[2].rstrip("_")
+    if op.alias == "always" and result.node is None and not result.inference:
+        source = inputs[0] if inputs else None
+        if isinstance(source, Tensor) and source.inference:  # a view of an inference tensor is one, wherever it is made
+            result = replace(result, inference=True, mode=source.mode, made=source.made)
     if result.node is not None:
         result.node.average = short == "mean" and rank == SCALAR
         if short in ("div", "mul", "true_divide", "divide", "multiply") and len(inputs) == 2:
