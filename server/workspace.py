@@ -7,7 +7,9 @@ them, those that are off or silenced by a comment are taken away, and comments t
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import contextlib
+import gc
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import check as engine
@@ -33,6 +35,21 @@ class Checked(NamedTuple):
     notes: tuple[str, ...]
 
 
+# Objects made between two collections of garbage during an analysis: most of them are still in use, and looking
+# through them at Python's own pace (700) costs as much as the analysis.
+COLLECT_AFTER = 200_000
+
+
+@contextlib.contextmanager
+def _collecting_rarely() -> Iterator[None]:
+    before = gc.get_threshold()
+    gc.set_threshold(max(COLLECT_AFTER, before[0]), before[1], before[2])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
 class Workspace:
     """The folders `roots` and everything that is known of the programs in them.
 
@@ -56,16 +73,20 @@ class Workspace:
         A file over which the engine breaks becomes a problem; the others are checked all the same.
         """
         paths = list(paths)
+        with _collecting_rarely():
+            result = self._checked(paths, cancelled)
+        return Checked(
+            {path: self._settle(path, result.findings.get(path, ()), doubtful) for path in paths}, result.notes
+        )
+
+    def _checked(self, paths: list[str], cancelled: Callable[[], bool] | None) -> engine.Result:
         try:
-            result = engine.check(self.project, paths, cancelled=cancelled, doubtful=True)
+            return engine.check(self.project, paths, cancelled=cancelled, doubtful=True)
         except (engine.CancelledError, MemoryError):
             raise
         except Exception:
             sound = [path for path in paths if self._is_sound(path, cancelled)]
-            result = engine.check(self.project, sound, cancelled=cancelled, doubtful=True)
-        return Checked(
-            {path: self._settle(path, result.findings.get(path, ()), doubtful) for path in paths}, result.notes
-        )
+            return engine.check(self.project, sound, cancelled=cancelled, doubtful=True)
 
     def fix(self, finding: Finding) -> Fix | None:
         """The fix of a finding, verified; None if there is none that is right here."""
