@@ -54,6 +54,62 @@ agent = Agent()
 out = agent.act(1) if hasattr(agent, "act") else agent.net(torch.randn(8, 4))
 out.detach().mean().backward()  # error: [detached-loss]
 """,
+    "batches drawn from a replay memory": """
+Transition = namedtuple("Transition", ["s", "a"])
+memory = deque(maxlen=100)
+actor, critic = nn.Linear(3, 1), nn.Linear(4, 1)
+
+def act(s):
+    return actor(s).detach()  # because: detaches
+
+for _ in range(20):
+    s = torch.randn(3)
+    memory.append(Transition(s, act(s)))
+    critic.requires_grad_(False)
+    s, a = [torch.stack(column) for column in zip(*random.sample(memory, 2))]
+    loss = -critic(torch.cat([s, act(s)], 1)).mean()  # because: act is called here
+    loss.backward()  # error: [detached-loss]
+""",
+    "a temporal difference between a column and a row": """
+net = nn.Linear(4, 2)
+memory = [(torch.randn(4), random.randrange(2), random.random()) for _ in range(50)]
+opt = torch.optim.Adam(net.parameters())
+for step in range(9):
+    s, a, r = zip(*random.sample(memory, 8))
+    q = net(torch.stack(s)).gather(1, torch.tensor(a).unsqueeze(1))
+    with torch.no_grad():
+        y = torch.tensor(r) + 0.9 * net(torch.stack(s)).max(1).values
+    loss = F.mse_loss(q, y)  # warning: [broadcast-loss]
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "one group twice": """
+a, b = nn.Linear(4, 1), nn.Linear(4, 1)
+groups = [
+    {"params": a.parameters()},
+    {"params": a.parameters()},  # because: again
+]
+opt = torch.optim.SGD(groups, lr=0.1)  # error: [duplicate-parameters]
+opt.zero_grad()
+""",
+    "a history of losses": """
+class History:
+    def __init__(self):
+        self.losses = []
+
+    def add(self, value):
+        self.losses.append(value)  # warning: [graph-kept-alive]
+
+net, history = nn.Linear(4, 1), History()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for x in torch.randn(5, 8, 4):
+    loss = net(x).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    history.add(loss)  # because: is called here
+""",
 }
 
 RIGHT = {
@@ -63,6 +119,22 @@ with torch.inference_mode():
     codes = encoder(torch.randn(8, 4))
 for part in codes.clone().split(4):
     net(part).mean().backward()
+""",
+    "a temporal difference between two rows": """
+net = nn.Linear(4, 2)
+Transition = namedtuple("Transition", "s a r")
+memory = [Transition(torch.randn(4), random.randrange(2), random.random()) for _ in range(50)]
+opt = torch.optim.Adam(net.parameters())
+for step in range(9):
+    random.shuffle(memory)
+    batch = Transition(*zip(*random.choices(memory, k=8)))
+    q = net(torch.stack(batch.s)).gather(1, torch.tensor(batch.a)[:, None]).squeeze(1)
+    with torch.no_grad():
+        y = torch.tensor(batch.r) + 0.9 * net(torch.stack(batch[0])).max(dim=1)[0]
+    loss = F.mse_loss(q, y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
 """,
     "an attribute set from outside": """
 class Agent:
@@ -79,21 +151,25 @@ loss.backward()
 }
 
 
-def said(program: str) -> list[tuple[int, str, str]]:
+def said(program: str, trails: bool = False) -> list[tuple[int, str, str]]:
+    """The line, the severity and the rule of each finding, and of each step the line, "because" and its words."""
     memory = MemoryFiles({"main.py": program})
-    found = check(Project(memory), memory.paths()).findings
+    found = [f for findings in check(Project(memory), memory.paths()).findings.values() for f in findings if f.severity.fails]
+    steps = [(step.place, "because", step.note) for f in found for step in f.trail] if trails else []
     return sorted(
-        (program.count("\n", 0, f.place.start) + 1, str(f.severity.value), f.name)
-        for findings in found.values()
-        for f in findings
-        if f.severity.fails
+        (program.count("\n", 0, place.start) + 1, kind, words)
+        for place, kind, words in [*((f.place, f.severity.value, f.name) for f in found), *steps]
     )
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_wrong_is_said(name: str) -> None:
     marked = parse(HEAD + WRONG[name])
-    assert said(marked.text) == sorted((m.line, m.kind, m.rule) for m in marked.marks)
+    assert said(marked.text) == sorted((m.line, m.kind, m.rule) for m in marked.marks if m.kind != "because")
+    steps = said(marked.text, trails=True)
+    for mark in marked.marks:
+        if mark.kind == "because":
+            assert any(line == mark.line and mark.words in words for line, _, words in steps), mark
 
 
 @pytest.mark.parametrize("name", RIGHT)

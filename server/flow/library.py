@@ -83,7 +83,7 @@ def call_external(run: Interpreter, name: str, args: Args, e: ir.Call | None) ->
     if top in ("numpy", "math", "scipy", "cmath"):
         return call_numpy(run, name, args, e)
     if top == "random":
-        return Number()
+        return call_random(run, name, args, e)
     if top == "itertools":
         return call_itertools(run, name, args)
     if top in HARMLESS or name.rpartition(".")[0] in HARMLESS:
@@ -747,6 +747,22 @@ def call_itertools(run: Interpreter, name: str, args: Args) -> Value:
     if short in ("product", "combinations", "permutations"):
         return Range(Sequence("tuple", {"items": None, "each": UNKNOWN}))
     return UNKNOWN
+
+
+def call_random(run: Interpreter, name: str, args: Args, e: ir.Call | None) -> Value:
+    short = name.rpartition(".")[2]
+    if short not in ("sample", "choice", "choices", "shuffle") or not args.positional:
+        return Number()
+    value = args.positional[0]
+    each = iterate(run, value, None).each
+    if short == "choice":
+        return each
+    if short == "shuffle":
+        if isinstance(value, Sequence):
+            run.state.set(value.cells, "each", each)
+            run.state.set(value.cells, "items", None)
+        return NONE
+    return Sequence("list", {"items": None, "each": each}, run.place(e.at) if e is not None else None)
 
 
 def o_thread(run: Interpreter, args: Args, e: ir.Call | None) -> Value:

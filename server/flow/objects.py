@@ -177,6 +177,13 @@ def late_attribute(run: Interpreter, obj: Object, name: str) -> bool:
     return bool(obj.cells.get("standalone"))
 
 
+def tuple_fields(obj: Object) -> list[Value] | None:
+    """The members of a named tuple in order; None if the object is none."""
+    if not isinstance(obj.cls, Class) or not obj.cls.is_a("typing.NamedTuple"):
+        return None
+    return [obj.attrs.get(name, UNKNOWN) for name, _ in obj.cls.fields]  # type: ignore[misc]
+
+
 def bind_member(run: Interpreter, owner: Value, member: Value, e: ir.Attr | None) -> Value:
     """What a class attribute becomes when it is read through an instance."""
     if isinstance(member, Function):
@@ -461,6 +468,9 @@ def get_item(run: Interpreter, value: Value, index: Value, e: ir.Sub) -> Value:
     if isinstance(value, (Tensor, ParameterOf)):
         return _tensors.index_tensor(run, value, index, e)
     if isinstance(value, Object):
+        fields = tuple_fields(value)
+        if fields:
+            return get_item(run, Sequence("tuple", {"items": tuple(fields)}), index, e)
         found_item = _modules.module_item(run, value, index)
         if found_item is not None:
             return found_item

@@ -88,6 +88,9 @@ def iterate(run: Interpreter, value: Value, e: ir.Expr | None) -> Items:
         found = _modules.iterate_object(run, value)
         if found is not None:
             return found
+        fields = _objects.tuple_fields(value)
+        if fields is not None:
+            return Items(join_all(fields) if fields else UNKNOWN, fields)
         member = _objects.find(value.cls, "__iter__", run)
         if member is not None and isinstance(member[0], Function):
             return iterate(run, _calls.call(run, _objects.bound(member[0], value), Args([], {}), None), None)
@@ -97,7 +100,10 @@ def iterate(run: Interpreter, value: Value, e: ir.Expr | None) -> Items:
         return Items(UNKNOWN)
     if isinstance(value, Union):
         found_all = [iterate(run, o, None) for o in value.options]
-        return Items(join_all([f.each for f in found_all]))  # type: ignore[arg-type]
+        rows = [f.items for f in found_all if f.items is not None]
+        alike = len(rows) == len(found_all) and len({len(row) for row in rows}) == 1
+        columns = [join_all(list(column)) for column in zip(*rows, strict=True)] if alike else None
+        return Items(join_all([f.each for f in found_all]), columns)  # type: ignore[arg-type]
     if isinstance(value, (Array, Text)):
         return Items(Number(value.cut) if isinstance(value, Array) else Text())
     if isinstance(value, ParameterOf):
@@ -349,7 +355,10 @@ def _pair(*values: Value) -> Sequence:
 
 def b_zip(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     if args.spread:
-        return Range(UNKNOWN)
+        # `zip(*rows)`: a column for each member of a row
+        row = iterate(run, args.positional[0], None).items if len(args.positional) == 1 else None
+        columns = (Sequence("tuple", {"items": None, "each": member}) for member in row or ())
+        return Sequence("list", {"items": tuple(columns)}) if row else Range(UNKNOWN)
     found = [iterate(run, a, None) for a in args.positional]
     if found and all(f.items is not None for f in found):
         size = min(len(f.items) for f in found)  # type: ignore[arg-type]

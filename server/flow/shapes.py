@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..facts import ANY_RANK, MANY, SCALAR, Const, External, Number, Sequence, Tensor, Value
+from ..facts import ANY_RANK, MANY, SCALAR, Const, External, Number, Sequence, Tensor, Value, element
 from .interp import Args
 
 Shape = tuple[object, ...]
@@ -78,11 +78,14 @@ def of_literal(value: Value) -> Shape | None:
     """`torch.tensor([[1.0], [2.0]])`"""
     if isinstance(value, (Const, Number)):
         return ()
-    items = value.cells.get("items") if isinstance(value, Sequence) else None
-    if not isinstance(items, tuple) or not items:
+    if not isinstance(value, Sequence):
         return None
-    inner = of_literal(items[0])
-    return None if inner is None else (len(items), *inner)
+    items = value.cells.get("items")
+    if isinstance(items, tuple):
+        inner = of_literal(items[0]) if items else None
+        return None if inner is None else (len(items), *inner)
+    inner = of_literal(element(value))
+    return None if inner is None else (None, *inner)
 
 
 def of_value(value: object) -> Shape | None:
@@ -102,10 +105,13 @@ def broadcast(shapes: list[Shape]) -> Shape:
 
 def of_op(short: str, elementwise: bool, inputs: list[Value], args: Args | None, shift: int) -> Shape | None:
     """The shape of one operation's result; `args` do not count `self` if `shift` is 1."""
+    short = short.rstrip("_") or short
+    if short == "stack" and inputs and isinstance(inputs[0], Sequence):
+        plain = args is not None and len(args.positional) == 1 and not args.keywords and not args.spread
+        return _stacked(inputs[0]) if plain else None
     if not inputs or not any(isinstance(v, Tensor) and v.shape is not None for v in inputs):
         return None
     shape = of_value(inputs[0])
-    short = short.rstrip("_") or short
     given = list(args.positional[1 - shift :]) if args is not None else []
     if args is not None and args.spread:
         return None
@@ -153,6 +159,15 @@ def of_op(short: str, elementwise: bool, inputs: list[Value], args: Args | None,
         index = given[1] if len(given) > 1 else args.keywords.get("index") if args is not None else None
         return of_value(index) if isinstance(index, Tensor) else None
     return None
+
+
+def _stacked(parts: Sequence) -> Shape | None:
+    """Tensors of one shape, one after the other."""
+    items = parts.cells.get("items")
+    shapes = [of_value(v) if isinstance(v, Tensor) else None for v in (items if isinstance(items, tuple) else (element(parts),))]
+    if not shapes or shapes[0] is None or any(s != shapes[0] for s in shapes):
+        return None
+    return (len(items) if isinstance(items, tuple) else None, *shapes[0])
 
 
 def _viewed(shape: Shape, given: list[Value]) -> Shape | None:

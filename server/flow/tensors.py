@@ -205,6 +205,12 @@ def operate(
         if op is None or op.reduction is None or result.rank == MANY:
             broadcasts = op is not None and op.sizes == "broadcast"
             result = shapes.shaped(result, shapes.of_op(name.rpartition(".")[2], broadcasts, inputs, args, shift))
+    elif isinstance(result, Sequence) and name.rpartition(".")[2] in ("max", "min", "median"):  # values and indices
+        items = result.cells.get("items")
+        shape = shapes.of_op("amax", False, inputs, args, shift)
+        if isinstance(items, tuple) and shape is not None:
+            both = tuple(shapes.shaped(item, shape) if isinstance(item, Tensor) else item for item in items)
+            result = Sequence(result.kind, {**result.cells, "items": both}, result.place)
     return result
 
 

@@ -29,6 +29,9 @@ def check(flow: Flow) -> Iterable[Finding]:
         if mode is not None and mode.stack is not event.stack:
             # The mode was set by a caller: how it comes to hold here.
             trail = (*reversed(call_steps(event.stack, mode.stack)), *trail)
+        elif mode is None and len(value.cuts) == 1:
+            # A function that was called on the way cuts the line.
+            trail = (*call_steps(value.cuts[0].stack, event.stack), *trail)
         yield Finding(
             "", "", RULE.severity, event.value_place,
             "this loss has lost its graph: `backward()` raises, since no parameter can be reached from it", trail,

@@ -9,6 +9,7 @@ from ...edits import Applicability, Edit, Fix, FixContext, Tree
 from ...facts import SCALAR
 from ...findings import Finding, Severity, Step
 from ...flow import events
+from ...flow.trails import call_steps
 from ...rule import Rule
 from .._graph import below, wanted
 from .eval_builds_graphs import evaluated_by
@@ -26,6 +27,8 @@ def check(flow: Flow) -> Iterable[Finding]:
             continue  # it may be wanted somewhere, or it ends with the turn of the loop
         if event.freed is None and (below(event.container) & wanted(flow) or evaluated_by(flow, event) is not None):
             continue
+        if event.value.node is not None:
+            trail = (*reversed(call_steps(event.stack, event.value.node.stack)), *trail)  # how it comes here
         what = "sum" if event.how == "sum" else "list"
         yield Finding(
             "", "", RULE.severity, event.place,

@@ -19,6 +19,7 @@ from ...facts import (
     Unknown,
     Value,
 )
+from ...findings import Place
 from ...flow import events
 from ...flow.modules import leaves_of, registered
 from ...flow.objects import is_module
@@ -121,6 +122,12 @@ def exact_groups(value: Value, depth: int = DEPTH) -> list[list[Leaf]]:
     if isinstance(value, Sequence) and depth and any(isinstance(part, Mapping) for part in parts_of(value)):
         return [whole(part.cells.get(("key", "params"))) for part in parts_of(value) if isinstance(part, Mapping)]
     return [whole(value)]
+
+
+def group_place(value: Value, number: int) -> Place | None:
+    """Where the dict stands that makes the group of this number."""
+    groups = [part for part in parts_of(value) if isinstance(part, Mapping)] if isinstance(value, Sequence) else []
+    return groups[number].place if number < len(groups) else None
 
 
 def whole(value: object, depth: int = DEPTH) -> list[Leaf]:

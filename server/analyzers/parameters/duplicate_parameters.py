@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...rule import Rule
-from ._held import exact_groups, held
+from ._held import exact_groups, group_place, held
 
 if TYPE_CHECKING:
     from ...flow import Flow
@@ -31,6 +31,9 @@ def check(flow: Flow) -> Iterable[Finding]:
                 trail = (Step(made, "the parameters are put together here"),) if made not in (None, where) else ()
                 name = leaf.label or "a parameter"
                 if seen[leaf] != number:
+                    again = group_place(event.arguments[0], number)
+                    if again not in (None, where):
+                        trail = (Step(again, "this group has it again"), *trail)
                     yield Finding(
                         "", "", Severity.ERROR, where,
                         f"{name} is in two parameter groups: the optimizer raises \"some parameters appear in more than one "
