@@ -446,6 +446,21 @@ PROGRAMS = {
                     t.data.copy_(0.005 * p.data + 0.995 * t.data)
         """,
     ),
+    "written-while-frozen": (
+        "a weight that does not require grad may be written in place",
+        """
+        def pruned(layer, index):
+            weight = layer.weight.index_select(0, index).detach().clone()
+            new = nn.Linear(weight.shape[1], weight.shape[0], bias=layer.bias is not None).to(layer.weight.device)
+            new.weight.requires_grad = False
+            new.weight.copy_(weight.contiguous())
+            new.weight.requires_grad = True
+            return new
+
+        small = pruned(nn.Linear(4, 4), torch.tensor([0, 2]))
+        small(torch.randn(8, 4)).mean().backward()
+        """,
+    ),
     "note-on-a-frozen-module": (
         "`_requires_grad` is a private note on modules whose parameters are frozen",
         """
