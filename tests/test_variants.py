@@ -84,6 +84,23 @@ for step in range(9):
     loss.backward()
     opt.step()
 """,
+    "a backward that gives None": """
+class Binarize(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, scale):
+        return torch.where(x >= 0, 1.0, -1.0) * scale
+
+    @staticmethod
+    def backward(ctx, g):
+        return None, g.sum()  # warning: [untrained-parameters]
+
+first, last, scale = nn.Linear(4, 8), nn.Linear(8, 1), nn.Parameter(torch.ones(()))
+opt = torch.optim.SGD([*first.parameters(), *last.parameters(), scale], lr=0.1)
+for x in torch.randn(5, 8, 4):
+    opt.zero_grad()
+    last(Binarize.apply(first(x), scale)).mean().backward()
+    opt.step()
+""",
     "one group twice": """
 a, b = nn.Linear(4, 1), nn.Linear(4, 1)
 groups = [
@@ -134,6 +151,28 @@ for step in range(9):
     loss = F.mse_loss(q, y)
     opt.zero_grad()
     loss.backward()
+    opt.step()
+""",
+    "a backward that goes backward itself": """
+class Recompute(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(x, weight)
+        return x @ weight
+
+    @staticmethod
+    def backward(ctx, g):
+        x, weight = ctx.saved_tensors
+        with torch.enable_grad():
+            y = x @ weight
+        torch.autograd.backward(y, g)
+        return g @ weight.t(), None
+
+weight, last = nn.Parameter(torch.randn(4, 8)), nn.Linear(8, 1)
+opt = torch.optim.SGD([weight, *last.parameters()], lr=0.1)
+for x in torch.randn(5, 8, 4):
+    opt.zero_grad()
+    last(Recompute.apply(x, weight)).mean().backward()
     opt.step()
 """,
     "an attribute set from outside": """

@@ -14,6 +14,7 @@ from ..facts import (
     External,
     Function,
     Mode,
+    Node,
     Object,
     ParameterOf,
     Sequence,
@@ -40,8 +41,16 @@ def apply_function(run: Interpreter, cls: Class, args: Args, e: ir.Call | None) 
     place = run.place(e.at) if e is not None else cls.place
     forward = find(cls, "forward", run)
     found = Inputs()
-    for value in args.positional:
-        found.add(run, value)
+    blocked = {} if args.spread else no_gradient(run, cls, len(args.positional))
+    for index, value in enumerate(args.positional):
+        part = Inputs()
+        part.add(run, value)
+        if index in blocked and part.nodes:
+            # Autograd passes the input by: what comes before gets nothing from here.
+            node = Node(f"{cls.name}.backward(...)", blocked[index], tuple(part.nodes), zero=True, stack=run.stack)
+            found.add(run, Tensor(node=node, certain=part.sure))
+        else:
+            found.add(run, value)
     if forward is None:
         return UNKNOWN
     function = forward[0].function if isinstance(forward[0], Wrapped) else forward[0]
@@ -108,6 +117,29 @@ def check_gradients(run: Interpreter, cls: Class, inputs: int | None = None) -> 
             expected = str(least) if most == least else f"at least {least}" if most is None else f"{least} to {most}"
             data: dict[str, object] = {"name": cls.name, "expected": expected, "got": values, "missing": least - values}
             run.record(events.Raised(place, run.stack, "function-gradient-count", cls.name, data=data))
+
+
+def no_gradient(run: Interpreter, cls: Class, inputs: int) -> dict[int, Place]:
+    """The inputs for which `backward` gives None wherever it returns, and the place of (one) such None."""
+    backward = _function(run.force(cls.names, "backward"))
+    if backward is None or not isinstance(backward.code, ir.Def) or backward.code.is_generator:
+        return {}
+    text = backward.unit.text
+    if text.count("backward(") > 1 or ".grad" in text:
+        return {}  # it goes backward itself, and the gradients need no `return`
+    blocked: dict[int, Place] | None = None
+    for statement in returns(backward.code.body, backward):
+        value = statement.value
+        parts = value.items if isinstance(value, ir.Tuple) else (value,)
+        if len(parts) < inputs or any(part is None or isinstance(part, ir.Star) for part in parts):
+            return {}
+        here = {
+            index: Place(cls.module.path, *(backward.base + offset for offset in ir.unpack(part.at)))
+            for index, part in enumerate(parts)
+            if isinstance(part, ir.Const) and part.value is None
+        }
+        blocked = here if blocked is None else {index: place for index, place in here.items() if index in blocked}
+    return blocked or {}
 
 
 def _function(value: Value | None) -> Function | None:
