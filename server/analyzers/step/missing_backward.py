@@ -1,0 +1,63 @@
+"""An optimizer steps, and no backward ever gives its parameters a gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...facts import Class, Leaf, Object, Tensor
+from ...findings import Finding, Place, Severity, Step
+from ...flow import events
+from ...flow.training import optimizer_leaves, walk
+from ...rule import Rule
+from ..graph._hidden import hidden
+from ..graph.untrained_parameters import untrained
+from ._shared import known
+
+if TYPE_CHECKING:
+    from ...flow import Flow
+
+
+def check(flow: Flow) -> Iterable[Finding]:
+    if not flow.whole or not flow.complete or flow.tainted:
+        return
+    backwards = list(flow.of(events.Backward))
+    if any(not isinstance(event.value, Tensor) or event.opaque or not event.value.live for event in backwards):
+        return  # it may reach anything, or another rule says that it fails
+    if next(iter(hidden(flow)), None) is not None:
+        return  # the loss was made to look as if it had a graph, which hidden-error says
+    reached = {leaf for event in backwards for leaf in event.reached}
+    named = any(event.name == "backward" for event in flow.of(events.NotCalled))
+    behind_cuts = {leaf for _, _, leaves, _ in untrained(flow) for leaf in leaves}
+    said: set[Object] = set()
+    for step in flow.of(events.Step):
+        optimizer = step.optimizer
+        leaves = set(optimizer_leaves(optimizer))
+        if optimizer in said or not leaves or not step.loops or named or isinstance(optimizer.cls, Class):
+            continue
+        if optimizer.cells.get("exact") is not True or not known(flow, optimizer) or leaves & (reached | behind_cuts):
+            continue
+        if any(leaf.cells.get("grad-changed") or leaf.cells.get("requires_grad") is not True for leaf in leaves):
+            continue
+        used = _used(flow, leaves)
+        if used is None:
+            continue
+        said.add(optimizer)
+        yield Finding(
+            "", "", RULE.severity, step.place,
+            "this step finds no gradients: no `backward()` ever reaches the parameters that its optimizer holds",
+            (Step(used, "this is computed from them, and nothing goes backward through it"),),
+        )  # fmt: skip
+
+
+def _used(flow: Flow, leaves: set[Leaf]) -> Place | None:
+    """The last result of a module that is computed from these leaves."""
+    for event in reversed(flow.events):
+        if isinstance(event, events.Forward) and isinstance(event.result, Tensor) and event.result.live:
+            assert event.result.node is not None
+            if leaves & set(walk(event.result.node).sure):
+                return event.place
+    return None
+
+
+RULE = Rule(code="GL417", severity=Severity.ERROR, check=check)
