@@ -49,13 +49,13 @@ from ..units import Unit
 from . import events, scopes
 
 # Bounds. Each is generous for hand-written training code; what is passed ends the path without a claim.
-STEP_LIMIT = 120_000  # statements and calls for one entry point: about half a second
+STEP_LIMIT = 120_000  # statements and calls for one entry point: a few seconds, which no program of one's own reaches
 DEPTH_LIMIT = 24  # calls inside calls; the deepest chain of three large packages is 14
 UNROLL_LIMIT = 6  # a literal sequence this short is passed item by item (`for phase in ("train", "val")`)
 ALONE_STEP_LIMIT = 1_500  # the same for a function that is judged alone: it is one of very many
 ALONE_DEPTH_LIMIT = 3  # and the frames above which its calls are not followed: it and what it calls
 NESTED_LOOP_LIMIT = 3  # inside so many loops the body is passed once: 2 ** depth passes otherwise
-EXPRESSION_LIMIT = 400  # nesting of one expression; deeper is UNKNOWN
+PASS_LIMIT = 4  # passes of a loop in which graphs still come and go (the third is rare: 1 in 2,000 random programs)
 
 
 # Called with each expression that was evaluated, each target and each parameter that was bound, and its value
@@ -585,13 +585,17 @@ class Interpreter:
         return self.repeat(s.body, lambda: None if forever else self.eval(s.test), kind, forever)
 
     def repeat(self, body: ir.Body, begin: Callable[[], object], kind: Loop, forever: bool = False) -> bool:
-        """Pass a body twice: the second pass is a second iteration, with what the first left behind."""
+        """Pass a body twice: the second pass is a second iteration, with what the first left behind.
+
+        While tensors still gain or lose a graph from one pass to the next, there are more.
+        """
         frame = self.frame
-        rounds = 2 if len(frame.loops) + self.nesting < NESTED_LOOP_LIMIT else 1
+        shallow = len(frame.loops) + self.nesting < NESTED_LOOP_LIMIT
+        rounds, most = (2, PASS_LIMIT) if shallow else (1, 2)
         after: list[Changes] = []
         state = self.state
         start = state.mark()
-        for index in range(rounds):
+        for index in range(most):
             loop = replace(kind, mark=state.mark(), cleanups=len(frame.cleanups), breaks=[], continues=[], index=index)
             frame.loops.append(loop)
             guards = len(frame.guards)
@@ -614,7 +618,12 @@ class Interpreter:
                     return True
                 state.merge(after)
                 return False
+            moved = any(
+                graph_kind(cells.get(key)) != graph_kind(value) for way in ways for cells, key, value in way.values()
+            )
             state.merge(ways)
+            if index + 1 >= rounds and not moved:
+                break
         if forever and not after:
             return False  # the loop is left by an exception or not at all: what follows is taken to be reached
         if after:
@@ -1115,6 +1124,13 @@ class Interpreter:
     def ev_hole(self, e: ir.Hole) -> Value:
         self.note_hole()
         return Unknown(doubt="hole")
+
+
+def graph_kind(value: object) -> object:
+    """What a later pass of a loop may find changed: whether a tensor surely has a graph, surely has none, or neither."""
+    if isinstance(value, Tensor):
+        return value.certain, value.node is None
+    return None
 
 
 MODE_NAMES = frozenset({"torch.no_grad", "torch.enable_grad", "torch.inference_mode"})
