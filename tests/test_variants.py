@@ -101,6 +101,25 @@ for x in torch.randn(5, 8, 4):
     last(Binarize.apply(first(x), scale)).mean().backward()
     opt.step()
 """,
+    "a network frozen as a whole": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.features, self.head = nn.Linear(4, 4), nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.head(self.features(x))
+
+net = Net()
+for p in net.parameters():
+    p.requires_grad = False  # because: off
+opt = torch.optim.SGD(net.head.parameters(), lr=0.1)
+for x in torch.randn(5, 8, 4):
+    loss = F.cross_entropy(net(x), torch.zeros(8, dtype=torch.long))
+    opt.zero_grad()
+    loss.backward()  # error: [detached-loss]
+    opt.step()
+""",
     "one group twice": """
 a, b = nn.Linear(4, 1), nn.Linear(4, 1)
 groups = [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...edits import Applicability, Fix, FixContext
 from ...facts import Tensor
-from ...findings import Finding, Severity, Step
+from ...findings import Finding, Place, Severity, Step
 from ...flow import events
 from ...flow.trails import call_steps, cut_steps
 from ...rule import Rule
@@ -20,7 +20,16 @@ if TYPE_CHECKING:
 def check(flow: Flow) -> Iterable[Finding]:
     for event in flow.of(events.Backward):
         value = event.value
-        if not isinstance(value, Tensor) or not value.dead or value.opaque or not value.cuts:
+        if not isinstance(value, Tensor) or not value.dead or value.opaque:
+            continue
+        if not value.cuts:
+            frozen = _frozen(flow, event)
+            if frozen is not None:
+                yield Finding(
+                    "", "", RULE.severity, event.value_place,
+                    "everything that this loss is computed from is frozen: `backward()` raises, since nothing requires grad",
+                    (Step(frozen, "this turns the parameters' gradients off"),),
+                )  # fmt: skip
             continue
         if any(cut.mode is not None and cut.mode.persistent for cut in value.cuts):
             continue  # backward-under-grad-off says it
@@ -36,6 +45,21 @@ def check(flow: Flow) -> Iterable[Finding]:
             "", "", RULE.severity, event.value_place,
             "this loss has lost its graph: `backward()` raises, since no parameter can be reached from it", trail,
         )  # fmt: skip
+
+
+def _frozen(flow: Flow, backward: events.Backward) -> Place | None:
+    """Where the program has frozen all that its optimizers hold; None if that is not known."""
+    leaves = [leaf for event in flow.of(events.OptimizerMade) for leaf in event.leaves]
+    if not flow.whole or not flow.complete or flow.tainted or not leaves:
+        return None
+    if any(leaf.cells.get("requires_grad") is not False or leaf.cells.get("escaped") for leaf in leaves):
+        return None
+    for event in reversed(flow.events[: flow.events.index(backward)]):
+        if isinstance(event, events.GradFlag) and event.value is False:
+            return event.place
+        if isinstance(event, events.Called) and event.name == "Module.requires_grad_":
+            return event.place
+    return None
 
 
 def fix(finding: Finding, context: FixContext) -> Fix | None:
