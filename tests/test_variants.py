@@ -120,6 +120,40 @@ for x in torch.randn(5, 8, 4):
     loss.backward()  # error: [detached-loss]
     opt.step()
 """,
+    "the last step of a recurrent net against a row": """
+class Net(nn.Module):
+    def __init__(self, hidden):
+        super().__init__()
+        self.rnn, self.fc = nn.GRU(2, hidden, batch_first=True), nn.Linear(hidden, 1)
+
+    def forward(self, x):
+        return self.fc(self.rnn(x)[0][:, -1, :])
+
+net = Net(random.randrange(4, 9))
+opt = torch.optim.Adam(net.parameters())
+for x, y in zip(torch.randn(5, 8, 6, 2), torch.randn(5, 8)):
+    loss = F.mse_loss(net(x), y)  # warning: [broadcast-loss]
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a copy is trained and the original is held": """
+class Client:
+    def __init__(self, model, opt):
+        import copy
+        self.local, self.opt = copy.deepcopy(model), opt
+
+    def update(self, batches):
+        for x in batches:
+            self.opt.zero_grad()
+            loss = self.local(x).pow(2).mean()
+            loss.backward()  # because: no optimizer holds
+            self.opt.step()  # error: [missing-backward]
+        return self.local.state_dict()
+
+model = nn.Linear(4, 1)
+state = Client(model, torch.optim.Adam(model.parameters())).update(torch.randn(5, 8, 4))
+""",
     "one group twice": """
 a, b = nn.Linear(4, 1), nn.Linear(4, 1)
 groups = [
@@ -192,6 +226,24 @@ opt = torch.optim.SGD([weight, *last.parameters()], lr=0.1)
 for x in torch.randn(5, 8, 4):
     opt.zero_grad()
     last(Recompute.apply(x, weight)).mean().backward()
+    opt.step()
+""",
+    "the last state of a recurrent net against a column": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn, self.fc = nn.LSTM(2, 8, 2, bidirectional=True), nn.Linear(8, 1)
+
+    def forward(self, x):
+        out, (h, c) = self.rnn(x)
+        return self.fc(h[-1])
+
+net = Net()
+opt = torch.optim.Adam(net.parameters())
+for x, y in zip(torch.randn(5, 6, 8, 2), torch.randn(5, 8, 1)):
+    loss = F.mse_loss(net(x), y)
+    opt.zero_grad()
+    loss.backward()
     opt.step()
 """,
     "an attribute set from outside": """

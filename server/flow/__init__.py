@@ -122,6 +122,7 @@ def is_script(module: Module) -> bool:
 
 _CALL = re.compile(r"^[A-Za-z_][\w.]*\(|^(?:for|while|with|async)\b")
 _RESULT = re.compile(r"^[\w.,*() \t]+=[ \t]*(\w+)\(")
+_METHOD = re.compile(r"\)\.\w+\(")
 _GUARD = re.compile(r"if\s+(?:TYPE_CHECKING|typing\.TYPE_CHECKING|sys\.|is_\w+available)")
 
 
@@ -139,9 +140,13 @@ def _acts(unit: Unit, wanted: Wanted) -> bool:
 
 def _runs_own(module: Module) -> bool:
     """Whether the top level keeps what one of the module's own functions gives: `history = train(model)`."""
-    own = {unit.name for unit in module.units if unit.is_def}
-    found = (_RESULT.match(unit.text) for unit in module.units if not unit.is_def and unit.kind == "code")
-    return any(match is not None and match[1] in own for match in found)
+    functions = {unit.name for unit in module.units if unit.is_def}
+    classes = {unit.name for unit in module.units if unit.kind == "class"}
+    for unit in module.units:
+        match = _RESULT.match(unit.text) if unit.kind == "code" and not unit.is_def else None
+        if match is not None and (match[1] in functions or (match[1] in classes and _METHOD.search(unit.text))):
+            return True
+    return False
 
 
 def functions(module: Module) -> Iterator[tuple[Unit, Unit | None]]:

@@ -580,6 +580,11 @@ def apply_module(run: Interpreter, obj: Object, info: torchlib.Module, args: Arg
     if info.loss:
         result = replace(result, measure=LOSS)
     shape = first.shape if isinstance(first, Tensor) else None
+    if info.name in RECURRENT and isinstance(info.outputs, tuple) and len(info.outputs) == 2:
+        outputs, states = shapes.of_recurrent(info.name, made_args, shape)
+        if outputs is not None:
+            last = _shaped(info.outputs[1], shapes.shaped(result, states))
+            return Sequence("tuple", {"items": (shapes.shaped(result, outputs), last)})
     shape = shapes.of_layer(info.name, info.sizes == "same", made_args, shape)
     return _shaped(info.outputs, shapes.shaped(result, shape))
 

@@ -264,9 +264,26 @@ def of_layer(name: str, same: bool, made: object, shape: Shape | None) -> Shape 
     if name in ("torch.nn.Linear", "torch.nn.LazyLinear", "torch.nn.Embedding"):
         kept = shape if name == "torch.nn.Embedding" else shape[:-1]
         return (*kept, features(name, made) or None)
+    if name in ("torch.nn.LSTMCell", "torch.nn.GRUCell", "torch.nn.RNNCell"):
+        return (*shape[:-1], features(name, made) or None)
     if name == "torch.nn.Flatten" and len(shape) > 1 and not made.positional and not made.keywords:
         return (shape[0], _product(shape[1:]))
     return None
+
+
+def of_recurrent(name: str, made: object, shape: Shape | None) -> tuple[Shape | None, Shape | None]:
+    """The shapes of what `LSTM`, `GRU` and `RNN` give: the outputs, and the last states."""
+    if not isinstance(made, Args) or shape is None or len(shape) != 3:
+        return None, None
+    both = made.get(6, "bidirectional", Const(False))
+    first = made.get(4, "batch_first", Const(False))
+    layers = made.get(2, "num_layers", Const(1))
+    if not isinstance(both, Const) or not isinstance(first, Const) or "proj_size" in made.keywords or made.spread:
+        return None, None
+    width = features(name, made) or None
+    ways = 2 if both.value else 1
+    stacked = layers.value * ways if isinstance(layers, Const) and isinstance(layers.value, int) else None
+    return (*shape[:-1], width and width * ways), (stacked, shape[0] if first.value else shape[1], width)
 
 
 def features(name: str, made: object) -> int:

@@ -714,7 +714,10 @@ def element_of(run: Interpreter, value: Tensor) -> Value:
         return value if value.shape is None else replace(value, shape=value.shape[1:] or None)
     found = Inputs()
     found.add(run, value)
-    return recorded(run, "unbind", found, value.made, dtype=value.dtype, saves=False, view=True)
+    each = recorded(run, "unbind", found, value.made, dtype=value.dtype, saves=False, view=True)
+    if value.inference and each.node is None:
+        each = replace(each, inference=True, mode=value.mode)
+    return shapes.shaped(each, value.shape[1:] if value.shape else None)
 
 
 def write_into(run: Interpreter, owner: Value, value: Value, target: ir.Sub) -> None:

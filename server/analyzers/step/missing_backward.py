@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ...facts import Class, Leaf, Object, Tensor
-from ...findings import Finding, Place, Severity, Step
+from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...flow.training import optimizer_leaves, walk
 from ...rule import Rule
@@ -39,24 +39,33 @@ def check(flow: Flow) -> Iterable[Finding]:
             continue
         if any(leaf.cells.get("grad-changed") or leaf.cells.get("requires_grad") is not True for leaf in leaves):
             continue
-        used = _used(flow, leaves)
-        if used is None:
+        evidence = _used(flow, leaves) or _astray(flow)
+        if evidence is None:
             continue
         said.add(optimizer)
         yield Finding(
             "", "", RULE.severity, step.place,
             "this step finds no gradients: no `backward()` ever reaches the parameters that its optimizer holds",
-            (Step(used, "this is computed from them, and nothing goes backward through it"),),
+            (evidence,),
         )  # fmt: skip
 
 
-def _used(flow: Flow, leaves: set[Leaf]) -> Place | None:
+def _used(flow: Flow, leaves: set[Leaf]) -> Step | None:
     """The last result of a module that is computed from these leaves."""
     for event in reversed(flow.events):
         if isinstance(event, events.Forward) and isinstance(event.result, Tensor) and event.result.live:
             assert event.result.node is not None
             if leaves & set(walk(event.result.node).sure):
-                return event.place
+                return Step(event.place, "this is computed from them, and nothing goes backward through it")
+    return None
+
+
+def _astray(flow: Flow) -> Step | None:
+    """A backward that reaches nothing but what no optimizer holds."""
+    held = {leaf for event in flow.of(events.OptimizerMade) for leaf in event.leaves}
+    for event in flow.of(events.Backward):
+        if event.loops and not event.grad and event.reached and held.isdisjoint(event.reached):
+            return Step(event.value_place, "this backward reaches only parameters that no optimizer holds")
     return None
 
 
