@@ -154,6 +154,39 @@ class Client:
 model = nn.Linear(4, 1)
 state = Client(model, torch.optim.Adam(model.parameters())).update(torch.randn(5, 8, 4))
 """,
+    "an image that is optimized and requires no grad": """
+net = nn.Linear(4, 2).requires_grad_(False)
+
+def attack(x):
+    delta = torch.zeros_like(x)  # because: does not require grad
+    opt = torch.optim.Adam([delta])
+    for _ in range(3):
+        loss = -net(x + delta).mean()
+        opt.zero_grad()
+        loss.backward()  # error: [detached-loss]
+        opt.step()
+    return x + delta
+
+adversarial = attack(torch.rand(2, 4))
+""",
+    "a buffer that asks for a gradient": """
+class Prototypes(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.enc = nn.Linear(4, 8)
+        self.register_buffer("protos", torch.randn(3, 8, requires_grad=True))  # warning: [plain-tensor-parameter]
+
+    def forward(self, x):
+        return -torch.cdist(self.enc(x), self.protos)
+
+net = Prototypes()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for x in torch.randn(5, 8, 4):
+    loss = F.cross_entropy(net(x), torch.zeros(8, dtype=torch.long))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "one group twice": """
 a, b = nn.Linear(4, 1), nn.Linear(4, 1)
 groups = [

@@ -323,6 +323,11 @@ def call_module_method(run: Interpreter, obj: Object, name: str, args: Args, e: 
         return NONE
     if name == "register_buffer" and args.positional and isinstance(args.positional[0], Const):
         value = args.get(1, "tensor", NONE) or NONE
+        if place is not None and isinstance(value, Tensor) and value.leaf is not None:
+            running = run.frame.function
+            own = running is not None and running.bound is obj
+            given = args.place(1, "tensor")
+            run.record(events.Attribute(place, run.stack, obj, str(args.positional[0].value), value, own, run.frame.instance, given))
         run.state.set(obj.attrs, args.positional[0].value, value)
         return NONE
     if name == "state_dict":

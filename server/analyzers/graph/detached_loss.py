@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ...edits import Applicability, Fix, FixContext
-from ...facts import Tensor
+from ...facts import UNKNOWN, Mapping, Sequence, Tensor, Value
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
 from ...flow.trails import call_steps, cut_steps
+from ...flow.training import parts_of
 from ...rule import Rule
 from ._mending import mend
 
@@ -23,12 +24,11 @@ def check(flow: Flow) -> Iterable[Finding]:
         if not isinstance(value, Tensor) or not value.dead or value.opaque:
             continue
         if not value.cuts:
-            frozen = _frozen(flow, event)
-            if frozen is not None:
+            reason = _nothing_to_train(flow, event)
+            if reason is not None:
                 yield Finding(
                     "", "", RULE.severity, event.value_place,
-                    "everything that this loss is computed from is frozen: `backward()` raises, since nothing requires grad",
-                    (Step(frozen, "this turns the parameters' gradients off"),),
+                    "nothing that this loss is computed from requires grad: `backward()` raises", (reason,),
                 )  # fmt: skip
             continue
         if any(cut.mode is not None and cut.mode.persistent for cut in value.cuts):
@@ -47,19 +47,34 @@ def check(flow: Flow) -> Iterable[Finding]:
         )  # fmt: skip
 
 
-def _frozen(flow: Flow, backward: events.Backward) -> Place | None:
-    """Where the program has frozen all that its optimizers hold; None if that is not known."""
-    leaves = [leaf for event in flow.of(events.OptimizerMade) for leaf in event.leaves]
-    if not flow.whole or not flow.complete or flow.tainted or not leaves:
+def _nothing_to_train(flow: Flow, backward: events.Backward) -> Step | None:
+    """Why no gradient is asked of anything that the optimizers hold; None if one is, or that is not known."""
+    made = list(flow.of(events.OptimizerMade))
+    if not flow.whole or not flow.complete or flow.tainted:
         return None
+    leaves = [leaf for event in made for leaf in event.leaves]
     if any(leaf.cells.get("requires_grad") is not False or leaf.cells.get("escaped") for leaf in leaves):
         return None
+    if not leaves:
+        plain = next((t for event in made for value in event.arguments for t in _plain(value)), None)
+        return Step(plain, "the optimizer holds this, which does not require grad") if plain is not None else None
     for event in reversed(flow.events[: flow.events.index(backward)]):
-        if isinstance(event, events.GradFlag) and event.value is False:
-            return event.place
-        if isinstance(event, events.Called) and event.name == "Module.requires_grad_":
-            return event.place
+        frozen = isinstance(event, events.GradFlag) and event.value is False
+        if frozen or (isinstance(event, events.Called) and event.name == "Module.requires_grad_"):
+            return Step(event.place, "this turns the parameters' gradients off")
     return None
+
+
+def _plain(value: Value, depth: int = 3) -> Iterator[Place]:
+    """Where the tensors in a value were made that surely require no grad."""
+    if isinstance(value, Tensor):
+        if value.dead and not value.opaque and value.leaf is None and value.made is not None:
+            yield value.made
+    elif isinstance(value, Mapping):
+        yield from _plain(value.cells.get(("key", "params"), UNKNOWN), depth - 1)  # type: ignore[arg-type]
+    elif isinstance(value, Sequence) and depth:
+        for part in parts_of(value):
+            yield from _plain(part, depth - 1)
 
 
 def fix(finding: Finding, context: FixContext) -> Fix | None:
