@@ -187,6 +187,24 @@ for x in torch.randn(5, 8, 4):
     loss.backward()
     opt.step()
 """,
+    "images pooled to a column against a row": """
+class Age(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.pool, self.fc = nn.Conv2d(1, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Linear(4, 1)
+
+    def forward(self, x):
+        return self.fc(self.pool(F.max_pool2d(self.conv(x), 2)).flatten(1))
+
+net = Age()
+opt = torch.optim.Adam(net.parameters())
+for _ in range(3):
+    batch = {"image": torch.rand(8, 1, 10, 10), "age": torch.rand(8)}
+    loss = F.l1_loss(net(batch["image"]), batch["age"])  # warning: [broadcast-loss]
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "one group twice": """
 a, b = nn.Linear(4, 1), nn.Linear(4, 1)
 groups = [
@@ -278,6 +296,55 @@ for x, y in zip(torch.randn(5, 6, 8, 2), torch.randn(5, 8, 1)):
     opt.zero_grad()
     loss.backward()
     opt.step()
+""",
+    "images averaged over both sides": """
+conv, fc = nn.Conv2d(1, 4, 3), nn.Linear(4, 1)
+opt = torch.optim.Adam([*conv.parameters(), *fc.parameters()])
+for x, y in zip(torch.rand(3, 8, 1, 10, 10), torch.rand(3, 8)):
+    loss = F.l1_loss(fc(conv(x).mean((2, 3)))[:, 0], y) + F.l1_loss(fc(conv(x).mean(dim=[-1, -2])).squeeze(-1), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a step that is looked up by its name": """
+class Trainer:
+    def __init__(self, net):
+        self.net, self.opt = net, torch.optim.SGD(net.parameters(), lr=0.1)
+
+    def do_backward(self, loss):
+        loss.backward()
+
+    def do_update(self, loss):
+        self.opt.step()
+
+    def run(self, loss, plan):
+        self.opt.zero_grad()
+        for word in plan.split():
+            getattr(self, f"do_{word}")(loss)
+
+trainer = Trainer(nn.Linear(3, 1))
+for x in torch.randn(4, 8, 3):
+    trainer.run(trainer.net(x).pow(2).mean(), "backward update")
+""",
+    "an optimizer whose turn does not come": """
+class Model:
+    def __init__(self, gan):
+        self.g, self.d, self.gan = nn.Linear(4, 4), nn.Linear(4, 1), gan
+        self.og, self.od = torch.optim.Adam(self.g.parameters()), torch.optim.Adam(self.d.parameters())
+
+    def optimize(self, x):
+        y = self.g(x)
+        self.og.zero_grad()
+        ((y - x).abs().mean() - (self.d(y).mean() if self.gan else 0)).backward()
+        self.og.step()
+        if self.gan:
+            self.od.zero_grad()
+            (self.d(y.detach()).mean() - self.d(x).mean()).backward()
+            self.od.step()
+
+model = Model(gan=False)
+for x in torch.randn(4, 8, 4):
+    model.optimize(x)
 """,
     "an attribute set from outside": """
 class Agent:

@@ -6,6 +6,7 @@ not listed here has none: silence is always right.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from ..facts import ANY_RANK, MANY, SCALAR, Const, External, Number, Sequence, Tensor, Value, element
@@ -20,6 +21,9 @@ REDUCE = frozenset(
 )
 SAME = frozenset(["clone", "contiguous", "softmax", "log_softmax", "dropout", "detach", "zeros_like", "ones_like",
                   "rand_like", "randn_like", "empty_like", "full_like", "layer_norm", "cumsum", "flip", "roll"])  # fmt: skip
+# They change the sizes of so many of the last dimensions.
+_SPATIAL = re.compile(r"\.(Conv|ConvTranspose|(?:Adaptive)?(?:Avg|Max)Pool)([123])d$")
+_POOLS = re.compile(r"^(?:adaptive_)?(?:avg|max)_pool([123])d$")
 # The argument that says how many features a layer gives, in each row or at each place.
 FEATURES = {
     "torch.nn.Linear": (1, "out_features"),
@@ -153,6 +157,9 @@ def of_op(short: str, elementwise: bool, inputs: list[Value], args: Args | None,
         if start in (None, 0):
             return (_product(shape),)
         return (shape[0], _product(shape[1:])) if start == 1 and len(shape) > 1 else None
+    pool = _POOLS.match(short)
+    if pool is not None and len(shape) > int(pool[1]):
+        return (*shape[: -int(pool[1])], *(None,) * int(pool[1]))
     if short in ("t", "T") and len(shape) == 2:
         return shape[::-1]
     if short == "gather":
@@ -208,8 +215,16 @@ def _reduced(shape: Shape, given: list[Value], args: Args | None) -> Shape | Non
         return ()
     value = given[0] if given else keywords.get("dim")
     keep = keywords.get("keepdim", given[1] if len(given) > 1 else None)
+    if not (keep is None or isinstance(keep, Const)):
+        return None
+    several = value.cells.get("items") if isinstance(value, Sequence) else None
+    if isinstance(several, tuple):
+        dims = {_dim(v, len(shape)) for v in several}
+        if None in dims or (keep is not None and keep.value):
+            return None
+        return tuple(size for i, size in enumerate(shape) if i not in dims)
     dim = _dim(value, len(shape))
-    if dim is None or not (keep is None or isinstance(keep, Const)):
+    if dim is None:
         return None
     return (*shape[:dim], *((1,) if keep is not None and keep.value else ()), *shape[dim + 1 :])  # type: ignore[union-attr]
 
@@ -266,6 +281,11 @@ def of_layer(name: str, same: bool, made: object, shape: Shape | None) -> Shape 
         return (*kept, features(name, made) or None)
     if name in ("torch.nn.LSTMCell", "torch.nn.GRUCell", "torch.nn.RNNCell"):
         return (*shape[:-1], features(name, made) or None)
+    spatial = _SPATIAL.search(name)
+    if spatial is not None and len(shape) > int(spatial[2]):
+        free = (None,) * int(spatial[2])
+        kept = shape[: -len(free)]
+        return (*kept[:-1], features(name, made) or None, *free) if spatial[1].startswith("Conv") else (*kept, *free)
     if name == "torch.nn.Flatten" and len(shape) > 1 and not made.positional and not made.keywords:
         return (shape[0], _product(shape[1:]))
     return None
