@@ -205,6 +205,20 @@ for _ in range(3):
     loss.backward()
     opt.step()
 """,
+    "functional pooling on the way": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.fc = nn.Conv2d(1, 4, 3), nn.Linear(64, 3)
+
+    def forward(self, x):
+        x = F.max_pool2d(F.relu(self.conv(x)), 2)
+        return self.fc(x.view(-1, 64).detach())  # because: detaches
+
+net = Net()
+net.fc.requires_grad_(False)
+F.cross_entropy(net(torch.randn(8, 1, 10, 10)), torch.zeros(8, dtype=torch.long)).backward()  # error: [detached-loss]
+""",
     "one group twice": """
 a, b = nn.Linear(4, 1), nn.Linear(4, 1)
 groups = [

@@ -292,7 +292,7 @@ def compute(
         return UNKNOWN
     if average and results[0].node is not None:
         results[0].node.average = True
-    if op.varies or op.name.rpartition(".")[2] in PARTS:
+    if (op.varies and not gives_one(op, inputs, args, shift)) or op.name.rpartition(".")[2] in PARTS:
         return Sequence("tuple", {"items": None, "each": results[0]}, place)
     if len(outputs) > 1:
         return Sequence("tuple", {"items": tuple(results)}, place)
@@ -336,6 +336,30 @@ def one_output(
         if short in ("div", "mul", "true_divide", "divide", "multiply") and len(inputs) == 2:
             result.node.by = next((v for v in inputs if not isinstance(v, (Tensor, ParameterOf))), None)
     return result
+
+
+# Functions that give one tensor unless a flag asks for more: the flags, and how many arguments may stand before them.
+FLAGGED: dict[str, tuple[tuple[str, ...], int]] = {
+    **{f"max_pool{n}d": (("return_indices",), 6) for n in (1, 2, 3)},
+    **{f"adaptive_max_pool{n}d": (("return_indices",), 2) for n in (1, 2, 3)},
+    **{f"fractional_max_pool{n}d": (("return_indices",), 4) for n in (2, 3)},
+    "nonzero": (("as_tuple",), 1),
+    "unique": (("return_inverse", "return_counts"), 2),
+    "unique_consecutive": (("return_inverse", "return_counts"), 1),
+}
+
+
+def gives_one(op: torchlib.Op, inputs: list[Value], args: Args | None, shift: int) -> bool:
+    """Whether an operation that may give several tensors surely gives one here."""
+    short = op.name.rpartition(".")[2]
+    if args is None or args.spread:
+        return False
+    if short.startswith("atleast_"):
+        return len(inputs) == 1 and isinstance(inputs[0], Tensor)
+    flags, before = FLAGGED.get(short, ((), 0))
+    off = (args.keywords.get(flag) for flag in flags)
+    plain = all(flag is None or (isinstance(flag, Const) and not flag.value) for flag in off)
+    return bool(flags) and plain and len(args.positional) + shift <= before
 
 
 def is_average(args: Args | None, position: int | None) -> bool:
