@@ -219,6 +219,22 @@ net = Net()
 net.fc.requires_grad_(False)
 F.cross_entropy(net(torch.randn(8, 1, 10, 10)), torch.zeros(8, dtype=torch.long)).backward()  # error: [detached-loss]
 """,
+    "a divergence of distributions": """
+from torch.distributions import Normal, kl_divergence
+
+enc = nn.Linear(4, 2)
+for x in torch.randn(3, 8, 4):
+    mu, std = enc(x)[:, :1], enc(x)[:, 1:].exp()
+    kl = kl_divergence(Normal(mu, std), Normal(torch.zeros_like(mu), torch.ones_like(std)))
+    kl.mean().item().backward()  # error: [number-backward]
+""",
+    "sequences that are padded": """
+enc = nn.Linear(4, 2)
+for _ in range(3):
+    rows = nn.utils.rnn.pad_sequence([enc(torch.randn(n, 4)) for n in (3, 5)], batch_first=True)
+    loss = torch.tensor(rows.mean())  # because: copies
+    loss.backward()  # error: [detached-loss]
+""",
     "one group twice": """
 a, b = nn.Linear(4, 1), nn.Linear(4, 1)
 groups = [

@@ -56,7 +56,7 @@ from .modes import ENTERED, make_context
 from .modules import WRAPPERS, call_module_method, initialize, leaves_of, make_module
 from .objects import MODULE, MODULE_METHODS, is_module
 from .python import b_range, iterate
-from .tensors import Inputs, changed, cut_of, graph_of, lost_here, operate, rewrap, with_flag
+from .tensors import Inputs, changed, cut_of, graph_of, lost_here, operate, recorded, rewrap, with_flag
 from .training import Phases, autograd_call, called_event, clear, make_optimizer, parameters_in
 
 # Libraries whose functions take values to show, store or describe them: a tensor or model that goes there comes back
@@ -425,6 +425,18 @@ def t_parametrize(run: Interpreter, args: Args, e: ir.Call | None, kind: str = "
     return value
 
 
+def t_recorded(shown: str) -> Callable[[Interpreter, Args, ir.Call | None], Value]:
+    """A function of torch's that is written in Python: one tensor, computed from all that it is given."""
+
+    def apply(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+        found = Inputs()
+        for value in args.all():
+            found.add(run, value)
+        return recorded(run, shown, found, run.place(e.at) if e is not None else None)
+
+    return apply
+
+
 def t_weight_norm(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     """New Parameters take the place of the old ones (facts: the only parametrization of torch that does so)."""
     value = args.positional[0] if args.positional else UNKNOWN
@@ -505,6 +517,9 @@ TORCH: dict[str, Callable[[Interpreter, Args, ir.Call | None], Value]] = {
     "torch.nn.utils.clip_grad_norm_": t_clip,
     "torch.nn.utils.clip_grad_value_": t_clip,
     "torch.nn.utils.clip_grad_norm": t_clip,
+    "torch.nn.utils.rnn.pad_sequence": t_recorded("pad_sequence"),
+    "torch.distributions.kl_divergence": t_recorded("kl_divergence"),
+    "torch.distributions.kl.kl_divergence": t_recorded("kl_divergence"),
     "torch.nn.utils.weight_norm": t_weight_norm,
     "torch.nn.utils.parametrizations.weight_norm": t_weight_norm,
     "torch.nn.utils.spectral_norm": t_identity,
