@@ -235,6 +235,20 @@ for _ in range(3):
     loss = torch.tensor(rows.mean())  # because: copies
     loss.backward()  # error: [detached-loss]
 """,
+    "sequences that are packed": """
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+emb, rnn, fc = nn.Embedding(9, 4), nn.LSTM(4, 8, batch_first=True), nn.Linear(8, 3)
+opt = torch.optim.Adam([*emb.parameters(), *rnn.parameters(), *fc.parameters()])
+for ids in torch.randint(0, 9, (4, 2, 5)):
+    packed = pack_padded_sequence(emb(ids), [5, 3], batch_first=True)
+    out, _ = rnn(packed)
+    out, lengths = pad_packed_sequence(out, batch_first=True)
+    loss = fc(out.detach()).pow(2).mean()  # warning: [untrained-parameters]
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "one group twice": """
 a, b = nn.Linear(4, 1), nn.Linear(4, 1)
 groups = [
@@ -375,6 +389,19 @@ class Model:
 model = Model(gan=False)
 for x in torch.randn(4, 8, 4):
     model.optimize(x)
+""",
+    "sequences that are packed, and their rows": """
+from torch.nn.utils.rnn import pack_padded_sequence
+
+emb, rnn, fc = nn.Embedding(9, 4), nn.LSTM(4, 8, batch_first=True), nn.Linear(8, 9)
+opt = torch.optim.Adam([*emb.parameters(), *rnn.parameters(), *fc.parameters()])
+for ids in torch.randint(0, 9, (4, 2, 6)):
+    out, (h, c) = rnn(pack_padded_sequence(emb(ids[:, :-1]), [5, 3], batch_first=True))
+    targets = pack_padded_sequence(ids[:, 1:], [5, 3], batch_first=True).data
+    loss = F.cross_entropy(fc(out.data), targets) + h.pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
 """,
     "an attribute set from outside": """
 class Agent:

@@ -437,6 +437,20 @@ def t_recorded(shown: str) -> Callable[[Interpreter, Args, ir.Call | None], Valu
     return apply
 
 
+def t_pack(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    data = t_recorded("pack")(run, Args(args.positional[:1], {}, args.spread), e)
+    if not isinstance(data, Tensor) or not args.positional:
+        return UNKNOWN
+    return _tensors.packed(data, run.place(e.at) if e is not None else None)
+
+
+def t_pad_packed(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    value = args.get(0, "sequence", UNKNOWN)
+    if not _tensors.is_packed(value):
+        return UNKNOWN
+    return Sequence("tuple", {"items": (t_recorded("pad_packed_sequence")(run, args, e), Tensor(dtype=INT))})
+
+
 def t_weight_norm(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     """New Parameters take the place of the old ones (facts: the only parametrization of torch that does so)."""
     value = args.positional[0] if args.positional else UNKNOWN
@@ -518,6 +532,9 @@ TORCH: dict[str, Callable[[Interpreter, Args, ir.Call | None], Value]] = {
     "torch.nn.utils.clip_grad_value_": t_clip,
     "torch.nn.utils.clip_grad_norm": t_clip,
     "torch.nn.utils.rnn.pad_sequence": t_recorded("pad_sequence"),
+    "torch.nn.utils.rnn.pack_padded_sequence": t_pack,
+    "torch.nn.utils.rnn.pack_sequence": t_pack,
+    "torch.nn.utils.rnn.pad_packed_sequence": t_pad_packed,
     "torch.distributions.kl_divergence": t_recorded("kl_divergence"),
     "torch.distributions.kl.kl_divergence": t_recorded("kl_divergence"),
     "torch.nn.utils.weight_norm": t_weight_norm,

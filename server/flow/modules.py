@@ -49,7 +49,18 @@ from . import events, shapes
 from .interp import Args, Interpreter
 from .objects import MODULE, MODULE_METHODS, WRAPPERS, bound, find, is_module
 from .python import Items, iterate
-from .tensors import Inputs, bump, graph_of, is_average, possible_leaves, recorded, refuse_inference, save
+from .tensors import (
+    Inputs,
+    bump,
+    graph_of,
+    is_average,
+    is_packed,
+    packed,
+    possible_leaves,
+    recorded,
+    refuse_inference,
+    save,
+)
 
 CONTAINERS = {"torch.nn.Sequential": "sequence", "torch.nn.ModuleList": "sequence", "torch.nn.ModuleDict": "mapping",
               "torch.nn.ParameterList": "sequence", "torch.nn.ParameterDict": "mapping"}  # fmt: skip
@@ -584,6 +595,8 @@ def apply_module(run: Interpreter, obj: Object, info: torchlib.Module, args: Arg
         result.node.average = info.reduction is not None and is_average(made_args, info.reduction)
     if info.loss:
         result = replace(result, measure=LOSS)
+    if info.name in RECURRENT and is_packed(first):
+        return Sequence("tuple", {"items": (packed(result, place), _shaped(info.outputs[1], result))})  # type: ignore[index]
     shape = first.shape if isinstance(first, Tensor) else None
     if info.name in RECURRENT and isinstance(info.outputs, tuple) and len(info.outputs) == 2:
         outputs, states = shapes.of_recurrent(info.name, made_args, shape)

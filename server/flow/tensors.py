@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import TypeGuard
 
 from .. import ir, torchlib
 from ..facts import (
@@ -160,8 +161,22 @@ def flatten(value: object, depth: int = 3) -> Iterator[Value]:
         made = value.cells.get("args")
         for argument in made.all() if isinstance(made, Args) and depth else ():
             yield from flatten(argument, depth - 1)
+    elif is_packed(value):
+        yield from flatten(value.attrs["data"], depth - 1)
     elif isinstance(value, Object) and not (isinstance(value.cls, External) and value.cls.name.startswith("torch.")):
         yield UNKNOWN
+
+
+PACKED = "torch.nn.utils.rnn.PackedSequence"
+
+
+def packed(data: Tensor, place: Place | None) -> Object:
+    """What `pack_padded_sequence` makes: rows of sequences without the padding, in `.data`."""
+    return Object(External(PACKED), place, {"data": data}, label="PackedSequence")
+
+
+def is_packed(value: object) -> TypeGuard[Object]:
+    return isinstance(value, Object) and isinstance(value.cls, External) and value.cls.name == PACKED
 
 
 def as_tensor(value: ParameterOf) -> Tensor:
