@@ -612,9 +612,11 @@ def join_tensors(a: Tensor, b: Tensor) -> Tensor:
     cuts = tuple(dict.fromkeys(a.cuts + b.cuts))
     node: Node | None
     flags = [t.leaf.cells.get("requires_grad") for t in (a, b) if t.leaf is not None]
-    if a.leaf is not b.leaf and False in flags:
+    frozen = a.leaf is not b.leaf and False in flags
+    if frozen:
         a, b = _unflagged(a), _unflagged(b)
-    certain = a.certain and b.certain and (a.node is None) == (b.node is None) and None not in flags
+    # A leaf that is frozen now may be thawed, and what was joined with it would not know.
+    certain = not frozen and a.certain and b.certain and (a.node is None) == (b.node is None) and None not in flags
     if a.node is not None and b.node is not None:
         node = a.node if a.node is b.node else Node("phi", None, (a.node, b.node), phi=True)
     elif a.node is not None or b.node is not None:

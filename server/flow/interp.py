@@ -592,6 +592,9 @@ class Interpreter:
         frame = self.frame
         shallow = len(frame.loops) + self.nesting < NESTED_LOOP_LIMIT
         rounds, most = (2, PASS_LIMIT) if shallow else (1, 2)
+        if kind.length is not None:
+            most = min(most, max(kind.length, rounds))
+        ends: list[Changes] = []  # where it may stop: after any pass from the second on
         after: list[Changes] = []
         state = self.state
         start = state.mark()
@@ -622,8 +625,14 @@ class Interpreter:
                 graph_kind(cells.get(key)) != graph_kind(value) for way in ways for cells, key, value in way.values()
             )
             state.merge(ways)
-            if index + 1 >= rounds and not moved:
-                break
+            if index + 1 >= rounds:
+                if not moved:
+                    break
+                ends.append(state.changes(start))
+        if len(ends) > 1:
+            ends.append(state.changes(start))
+            state.undo(start)
+            state.merge(ends)
         if forever and not after:
             return False  # the loop is left by an exception or not at all: what follows is taken to be reached
         if after:
