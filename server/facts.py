@@ -506,6 +506,8 @@ def join(a: object, b: object) -> object:
         return join_tensors(a, b)
     if isinstance(a, (Number, Const)) and isinstance(b, (Number, Const)):
         return join_numbers(a, b)
+    if isinstance(a, Array) and isinstance(b, Array):
+        return Array(a.cut if b.cut is not None else None)
     if isinstance(a, ParameterOf) and isinstance(b, ParameterOf):
         return ParameterOf(tuple(dict.fromkeys(a.leaves + b.leaves)), all_of=False)
     if isinstance(a, Range) and isinstance(b, Range):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .facts import DEFAULT_MODE, Mode, join, same
+from .facts import DEFAULT_MODE, Mode, join, join_all, same
 
 MISSING = object()
 
@@ -90,6 +90,7 @@ class State:
         for path in paths:
             for where, (cells, key, _) in path.items():
                 merged[where] = (cells, key)
+        loose = [(cells, elements(cells, paths)) for (_, key), (cells, _) in merged.items() if key == "items"]
         for where, (cells, key) in merged.items():
             now = cells.get(key, MISSING)
             value: object = MISSING
@@ -103,3 +104,20 @@ class State:
                 self.delete(cells, key)
             elif now is MISSING or not same(now, value):
                 self.set(cells, key, value)
+        for cells, each in loose:
+            if cells.get("items", MISSING) is None and each:
+                self.set(cells, "each", join_all(each))
+
+
+def elements(cells: Cells, paths: list[Changes]) -> list[object]:
+    """What may be in a list after any of several ways."""
+    found: list[object] = []
+    for path in paths:
+        items, each = (
+            path[id(cells), key][2] if (id(cells), key) in path else cells.get(key, MISSING) for key in ("items", "each")
+        )
+        if isinstance(items, tuple):
+            found += items
+        elif each is not MISSING:
+            found.append(each)
+    return found

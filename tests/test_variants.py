@@ -249,6 +249,29 @@ for ids in torch.randint(0, 9, (4, 2, 5)):
     loss.backward()
     opt.step()
 """,
+    "arrays remembered for as long as an episode lasts": """
+import numpy as np
+
+class Agent:
+    def __init__(self):
+        self.net, self.memory = nn.Linear(4, 2), []
+
+    def remember(self, s):
+        self.memory.append(self.net(s).logsumexp(0).detach().numpy())  # because: detaches
+
+    def loss(self):
+        return torch.from_numpy(np.array([m for m in self.memory])).sum()
+
+agent = Agent()
+for episode in range(3):
+    t = 0
+    while t < random.randrange(2, 9):
+        agent.remember(torch.randn(4))
+        t += 1
+    loss = agent.loss()
+    loss.backward()  # error: [detached-loss]
+    agent.memory.clear()
+""",
     "one group twice": """
 a, b = nn.Linear(4, 1), nn.Linear(4, 1)
 groups = [
