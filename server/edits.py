@@ -168,6 +168,8 @@ def read_tree(unit: UnitText, whole: str) -> Tree | None:
 
     An indented unit (a method, a statement of a long block) is read under an `if 1:` line, which is not counted.
     """
+    if _too_deep(unit.text):
+        return None
     try:
         cst = importlib.import_module("libcst")
     except ImportError as error:
@@ -182,6 +184,22 @@ def read_tree(unit: UnitText, whole: str) -> Tree | None:
     except (cst.ParserSyntaxError, RecursionError, ValueError):
         return None
     return Tree(unit, whole, module, len(head))
+
+
+# LibCST reads by recursion, in native code: what is nested deeper than any hand-written program brings the process down.
+BRACKETS, BRANCHES, LINE, UNIT = 200, 500, 4_000, 200_000
+
+
+def _too_deep(text: str) -> bool:
+    """Whether a text is nested, chained or long beyond what LibCST is trusted with."""
+    if len(text) > UNIT or text.count("elif") > BRANCHES:
+        return True
+    depth = 0
+    for found in re.finditer(r"[(\[{]|[)\]}]", text):
+        depth += 1 if found[0] in "([{" else -1
+        if depth > BRACKETS:
+            return True
+    return any(len(line) > LINE for line in text.split("\n"))
 
 
 def _first_indent(text: str) -> str:

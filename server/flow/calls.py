@@ -529,7 +529,8 @@ def call_super(run: Interpreter, owner: Super, name: str, args: Args, e: ir.Call
 
 def unknown_method(run: Interpreter, owner: Unknown, name: str, args: Args, e: ir.Call | None) -> Value:
     """A method of something that is not known: its arguments may go anywhere."""
-    if name in ("backward", "manual_backward"):
+    written = name.endswith("_") and e is not None and isinstance(e.func, ir.Attr) and getattr(e.func.value, "name", "") == "grad"
+    if name in ("backward", "manual_backward") or written:
         run.notes["unknown backward"] = True
         _training.taint_all(run)
     for value in args.all():

@@ -173,6 +173,8 @@ def torch_function(run: Interpreter, name: str, args: Args, e: ir.Call | None) -
             short = name.rpartition(".")[2]
             how = f"{short}(..., inplace=True)" if not short.endswith("_") else f"{short}(...)"
             result = changed(run, owner, owner, result, run.place(e.at), short, how, e.args[0] if e.args else None)
+    if "requires_grad" in args.keywords and isinstance(result, Tensor) and result.dead:
+        result = with_flag(run, result, args, run.place(e.at) if e is not None else None, f"{name}(...)")
     if e is not None and (name.startswith("torch.nn.functional.") or name in WATCHED):
         _training.called_event(run, name, args, e, result)
     return result

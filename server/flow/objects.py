@@ -357,6 +357,8 @@ def set_attribute(run: Interpreter, owner: Value, name: str, value: Value, targe
         run.record(events.Attribute(place, run.stack, owner, name, value))
     elif isinstance(owner, Super):
         set_attribute(run, owner.instance, name, value, target)
+    elif isinstance(owner, Unknown) and name == "grad":
+        _training.taint_all(run)  # the gradient of something: of which leaf is not known
 
 
 def augment(run: Interpreter, s: ir.AugAssign) -> None:

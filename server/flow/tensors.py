@@ -885,6 +885,8 @@ def call_method(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Cal
     if op is None:
         return Tensor(certain=False) if not tensor.opaque else replace(tensor, shape=None)
     result = operate(run, f"torch.Tensor.{name}", [tensor, *args.positional], e, args, shown=name, shift=1)
+    if "requires_grad" in args.keywords and isinstance(result, Tensor) and result.dead:
+        return with_flag(run, result, args, place, f".{name}(...)")
     if op.inplace:
         if tensor.opaque:
             if tensor.shape is None or not isinstance(result, Tensor) or result.shape == tensor.shape:

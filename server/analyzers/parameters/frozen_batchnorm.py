@@ -22,6 +22,7 @@ NORMS = frozenset(f"torch.nn.{name}" for name in ["BatchNorm1d", "BatchNorm2d", 
 def check(flow: Flow) -> Iterable[Finding]:
     if not flow.whole or not flow.complete:
         return
+    elsewhere = _trained_elsewhere(flow)
     frozen: dict[Leaf, Place] = {}
     switched: dict[int, Place] = {}
     running: dict[int, tuple[Object, Place | None, Place]] = {}
@@ -43,13 +44,24 @@ def check(flow: Flow) -> Iterable[Finding]:
         elif isinstance(event, events.Step) and running:
             for norm, train, froze in running.values():
                 part = _frozen_part(flow, norm, frozen)
-                if part is None or any(leaf in frozen for leaf in event.leaves if leaf in _leaves(flow, part)):
+                if part is None or any(leaf in elsewhere or leaf.storage.cells for leaf in _leaves(flow, part)):
+                    continue
+                if any(leaf in frozen for leaf in event.leaves if leaf in _leaves(flow, part)):
                     continue
                 place = train or froze
                 if place not in told:
                     told.add(place)
                     yield _finding(place, froze, norm)
             running.clear()
+
+
+def _trained_elsewhere(flow: Flow) -> set[Leaf]:
+    """Leaves that an optimizer holds or that are thawed somewhere: their freezing is a phase and no state to keep."""
+    held = {leaf for event in flow.of(events.OptimizerMade) for leaf in event.leaves}
+    for event in flow.of(events.GradFlag):
+        if event.value is not False:
+            held.update(_leaves(flow, event.target))
+    return held
 
 
 def _finding(place: Place, froze: Place, norm: Object) -> Finding:
