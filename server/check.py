@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .findings import Finding
-from .flow import interpret
+from .flow import interpret, is_script
 from .memo import Memo
 from .project import Module, Project
 from .rule import Rule, rules
@@ -131,8 +131,12 @@ def analyse(project: Project, path: str) -> Analysis:
 
 def _analyse(project: Project, path: str) -> tuple[Analysis, frozenset[str]]:
     module = project.module(path)
-    if module is None or not may_speak(module.source.text):
+    if module is None:
         return Analysis((), ()), frozenset({path})
+    if not may_speak(module.source.text):
+        reads = _entry(project, module)
+        if reads is not None:
+            return Analysis((), ()), frozenset(reads)
     findings: list[Finding] = []
     notes: list[str] = []
     read = {path}
@@ -145,6 +149,31 @@ def _analyse(project: Project, path: str) -> tuple[Analysis, frozenset[str]]:
                     finding._replace(code=rule.code, name=rule.name, severity=finding.severity or rule.severity, fixable=rule.fix is not None)
                 )
     return Analysis(tuple(findings), tuple(notes)), frozenset(read)
+
+
+# Imported files that are looked at to tell whether a program that names nothing of torch runs something that does.
+ENTRY_LIMIT = 24
+
+
+def _entry(project: Project, module: Module) -> set[str] | None:
+    """None if the module is a program whose imports may be the place of findings; else what was read to tell."""
+    read = {module.path}
+    if not is_script(module):
+        return read
+    todo = [module]
+    while todo and len(read) < ENTRY_LIMIT:
+        current = todo.pop()
+        for level, dotted, names in current.imports():
+            target = project.resolve(current, level, dotted)
+            found = [target, *(project.submodule(target, name) for name in names if name != "*")] if target else []
+            for other in found:
+                if other is None or not other.in_project or other.path in read:
+                    continue
+                if may_speak(other.source.text):
+                    return None
+                read.add(other.path)
+                todo.append(other)
+    return read
 
 
 def fix(project: Project, finding: Finding) -> Fix | None:

@@ -424,7 +424,7 @@ def change_grad(run: Interpreter, leaves: tuple[Leaf, ...], decays: bool) -> Non
     for leaf in leaves:
         grad = grad_of(leaf)
         leaf.cells["grad-changed"] = True
-        state = "?" if decays and grad.state in ("used", "stale") else grad.state
+        state = "?" if decays and grad.state in ("used", "stale", "none") else grad.state
         run.state.set(leaf.cells, "grad", replace(grad, state=state, scaled=None))
 
 
@@ -497,7 +497,10 @@ def set_tensor_attribute(run: Interpreter, owner: Value, name: str, value: Value
             for leaf in leaves:
                 leaf.cells["grad-changed"] = True
                 run.state.set(leaf.cells, "grad", Grad("?"))
-    elif name != "data":
+    elif name == "data":
+        for leaf in leaves:
+            leaf.cells["written"] = True
+    else:
         run.record(events.Attribute(place, run.stack, owner, name, value, value_place=run.assigned))
 
 

@@ -44,7 +44,7 @@ def check(flow: Flow) -> Iterable[Finding]:
         elif isinstance(event, events.Step) and running:
             for norm, train, froze in running.values():
                 part = _frozen_part(flow, norm, frozen)
-                if part is None or any(leaf in elsewhere or leaf.storage.cells for leaf in _leaves(flow, part)):
+                if part is None or any(_moves(leaf, elsewhere) for leaf in _leaves(flow, part)):
                     continue
                 if any(leaf in frozen for leaf in event.leaves if leaf in _leaves(flow, part)):
                     continue
@@ -53,6 +53,10 @@ def check(flow: Flow) -> Iterable[Finding]:
                     told.add(place)
                     yield _finding(place, froze, norm)
             running.clear()
+
+
+def _moves(leaf: Leaf, elsewhere: set[Leaf]) -> bool:
+    return leaf in elsewhere or bool(leaf.storage.cells) or bool(leaf.cells.get("written"))
 
 
 def _trained_elsewhere(flow: Flow) -> set[Leaf]:
