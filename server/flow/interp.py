@@ -110,12 +110,13 @@ class Frame:
 class Args:
     """Evaluated arguments; `spread` says that there may be more than the known ones (`*args`, `**kwargs`)."""
 
-    __slots__ = ("_ats", "_base", "_keyword_ats", "_path", "_places", "keywords", "positional", "spread")
+    __slots__ = ("_ats", "_base", "_keyword_ats", "_path", "_places", "keywords", "members", "positional", "spread")
 
     def __init__(
         self, positional: list[Value], keywords: dict[str, Value], spread: bool = False, places: list[Place] | None = None
     ) -> None:
         self.positional, self.keywords, self.spread = positional, keywords, spread
+        self.members: tuple[Value, ...] | None = None  # all positional arguments, not in order, if `*args` hides how many
         self._places = places
         self._ats: list[int] = []
         self._keyword_ats: dict[str, int] = {}
@@ -972,6 +973,9 @@ class Interpreter:
                     ats.extend(a.at for _ in items)
                     continue
                 args.spread = True
+                members = value.cells.get("members") if isinstance(value, Sequence) else None
+                if isinstance(members, tuple) and len(e.args) == 1:
+                    args.members = members
                 positional.append(element(value) if isinstance(value, Sequence) else value)  # type: ignore[arg-type]
             else:
                 positional.append(self.eval(a))

@@ -47,7 +47,7 @@ from ..facts import (
 from ..findings import Place
 from . import events, shapes
 from .interp import Args, Interpreter
-from .objects import MODULE, MODULE_METHODS, WRAPPERS, bound, find, is_module
+from .objects import MODULE, MODULE_METHODS, WRAPPERS, bound, find, is_module, remember
 from .python import Items, iterate
 from .tensors import (
     Inputs,
@@ -119,6 +119,7 @@ def initialize(run: Interpreter, obj: Object, name: str, args: Args, place: Plac
             if args.spread:
                 run.state.set(obj.cells, "items", None)
                 run.state.set(obj.cells, "each", join_all(args.positional) if args.positional else UNKNOWN)
+                run.state.set(obj.cells, "members", args.members)
                 return
             items = tuple(args.positional)
         elif first is None:
@@ -131,6 +132,7 @@ def initialize(run: Interpreter, obj: Object, name: str, args: Args, place: Plac
             if found.items is None or args.spread:
                 run.state.set(obj.cells, "items", None)
                 run.state.set(obj.cells, "each", found.each)
+                run.state.set(obj.cells, "members", first.cells.get("members") if isinstance(first, Sequence) else None)
                 return
             items = tuple(found.items)
         run.state.set(obj.cells, "items", items)
@@ -225,6 +227,8 @@ def registered(run: Interpreter, obj: Object) -> list[Value]:
     items = obj.cells.get("items")
     if isinstance(items, tuple):
         found += [i for i in items if isinstance(i, (Object, Tensor, Unknown, Union))]
+    elif isinstance(obj.cells.get("members"), tuple):
+        found += obj.cells["members"]  # type: ignore[arg-type]
     elif "each" in obj.cells:
         each = obj.cells["each"]
         if isinstance(each, Value):
@@ -411,6 +415,7 @@ def _grow(run: Interpreter, obj: Object, name: str, args: Args, place: Place | N
     if new is not None and isinstance(items, tuple) and not run.frame.repeating:
         run.state.set(obj.cells, "items", (*items, *new))
         return obj
+    remember(run, obj.cells, new)
     each = join_all(new) if new else new_each if new is None else UNKNOWN
     old = element(Sequence("list", obj.cells)) if items != () else None
     run.state.set(obj.cells, "each", each if old is None or (isinstance(old, Unknown) and items == ()) else join(old, each))

@@ -423,11 +423,27 @@ def extend(run: Interpreter, target: Sequence, value: Value) -> None:
     if isinstance(items, tuple) and found.items is not None and not run.frame.repeating:
         run.state.set(target.cells, "items", items + tuple(found.items))
         return
-    loosen(run, target, found.each)
+    loosen(run, target, found.each, found.items)
 
 
-def loosen(run: Interpreter, target: Sequence, value: Value) -> None:
-    """Add a value to a sequence whose length is not known (any more)."""
+# Values that are remembered one by one of a sequence whose length is not known: layers that a loop has appended.
+MEMBERS_LIMIT = 64
+
+
+def remember(run: Interpreter, cells: dict, values: list[Value] | tuple[Value, ...] | None) -> None:
+    """Keep what was put into a sequence, one by one, while all of it is known."""
+    items, known = cells.get("items"), cells.get("members")
+    before = items if isinstance(items, tuple) else known
+    if not isinstance(before, tuple) or values is None:
+        run.state.set(cells, "members", None)
+        return
+    new = (*before, *(v for v in values if not any(v is b for b in before)))
+    run.state.set(cells, "members", new if len(new) <= MEMBERS_LIMIT else None)
+
+
+def loosen(run: Interpreter, target: Sequence, value: Value, values: list[Value] | None = None) -> None:
+    """Add a value (or those that it stands for) to a sequence whose length is not known (any more)."""
+    remember(run, target.cells, [value] if values is None else values)
     if target.cells.get("parts") is not None:
         run.state.set(target.cells, "parts", None)
     items = target.cells.get("items")
