@@ -219,7 +219,8 @@ def summary(report: Report, stream: TextIO) -> None:
         stream.write(f"Fixed {report.fixed} finding{'s' if report.fixed != 1 else ''}.\n")
     counts = report.counts()
     if not counts:
-        stream.write(paint("All checks passed!", "good") + "\n")
+        if report.checked or report.fixed:  # of files that could not be read the errors tell
+            stream.write(paint("All checks passed!", "good") + "\n")
         return
     names = {"error": "error", "warning": "warning", "info": "piece of advice", "hint": "hint"}
     said = []
