@@ -6,10 +6,10 @@ them, those that are off or silenced by a comment are taken away, and comments t
 
 from __future__ import annotations
 
-import os
 import contextlib
 import gc
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import check as engine
@@ -41,7 +41,7 @@ COLLECT_AFTER = 200_000
 
 
 @contextlib.contextmanager
-def _collecting_rarely() -> Iterator[None]:
+def _collecting_rarely() -> Generator[None, None, None]:
     before = gc.get_threshold()
     gc.set_threshold(max(COLLECT_AFTER, before[0]), before[1], before[2])
     try:

@@ -88,7 +88,8 @@ def of_literal(value: Value) -> Shape | None:
     if isinstance(items, tuple):
         inner = of_literal(items[0]) if items else None
         return None if inner is None else (len(items), *inner)
-    inner = of_literal(element(value))
+    each = element(value)
+    inner = of_literal(each) if isinstance(each, Value) else None
     return None if inner is None else (None, *inner)
 
 
