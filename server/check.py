@@ -146,7 +146,12 @@ def _analyse(project: Project, path: str) -> tuple[Analysis, frozenset[str]]:
         for rule in rules().values():
             for finding in rule.check(flow):
                 findings.append(
-                    finding._replace(code=rule.code, name=rule.name, severity=finding.severity or rule.severity, fixable=rule.fix is not None)
+                    finding._replace(
+                        code=rule.code,
+                        name=rule.name,
+                        severity=finding.severity or rule.severity,
+                        fixable=rule.fix is not None,
+                    )
                 )
     return Analysis(tuple(findings), tuple(notes)), frozenset(read)
 

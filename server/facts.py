@@ -587,8 +587,10 @@ def join_modes(a: Mode, b: Mode) -> Mode:
 def join_numbers(a: Value, b: Value) -> Value:
     if isinstance(a, Const) and isinstance(b, Const):
         numbers = (int, float)
-        if isinstance(a.value, bool) or isinstance(b.value, bool) or not (
-            isinstance(a.value, numbers) and isinstance(b.value, numbers)
+        if (
+            isinstance(a.value, bool)
+            or isinstance(b.value, bool)
+            or not (isinstance(a.value, numbers) and isinstance(b.value, numbers))
         ):
             return Union((a, b))
         return Number()

@@ -114,7 +114,8 @@ def elements(cells: Cells, paths: list[Changes]) -> list[object]:
     found: list[object] = []
     for path in paths:
         items, each = (
-            path[id(cells), key][2] if (id(cells), key) in path else cells.get(key, MISSING) for key in ("items", "each")
+            path[id(cells), key][2] if (id(cells), key) in path else cells.get(key, MISSING)
+            for key in ("items", "each")
         )
         if isinstance(items, tuple):
             found += items

@@ -32,7 +32,9 @@ if not FOLDERS:
 
 def findings(program: Path) -> list[tuple[Finding, set[tuple[str, int]]]]:
     """The findings of a program, each with the lines that it shows."""
-    memory = MemoryFiles({p.relative_to(program).as_posix(): p.read_text(encoding="utf-8") for p in program.rglob("*.py")})
+    memory = MemoryFiles(
+        {p.relative_to(program).as_posix(): p.read_text(encoding="utf-8") for p in program.rglob("*.py")}
+    )
     project = Project(memory)
     found = []
     for each in check(project, memory.paths()).findings.values():

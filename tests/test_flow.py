@@ -249,13 +249,17 @@ def steps(body: str) -> list[events.Event]:
 
 
 def test_the_second_pass_of_a_loop_is_a_second_iteration() -> None:
-    found = steps("optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\nfor _ in range(9):\n    model(x).sum().backward()\n    optimizer.step()\n")
+    found = steps(
+        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\nfor _ in range(9):\n    model(x).sum().backward()\n    optimizer.step()\n"
+    )
     stepped = [event for event in found if isinstance(event, events.Step)]
     assert [bool(event.stale) for event in stepped] == [False, True]
 
 
 def test_a_graph_that_is_carried_over_is_walked_again() -> None:
-    found = steps("h = torch.zeros(8, 1)\nfor _ in range(9):\n    h = torch.tanh(model(x) + h)\n    h.sum().backward()\n")
+    found = steps(
+        "h = torch.zeros(8, 1)\nfor _ in range(9):\n    h = torch.tanh(model(x) + h)\n    h.sum().backward()\n"
+    )
     walked = [event for event in found if isinstance(event, events.Backward)]
     assert [bool(event.freed) for event in walked] == [False, True]
 

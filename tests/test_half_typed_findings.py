@@ -61,7 +61,9 @@ def test_no_finding_comes(name: str, files: dict[str, str]) -> None:
     source = project.source(path)
     assert source is not None
     lines = source.text.split("\n")
-    candidates = [i for i, text in enumerate(lines) if text.strip() and not text.strip().startswith(("@", "#", '"""', ")"))]
+    candidates = [
+        i for i, text in enumerate(lines) if text.strip() and not text.strip().startswith(("@", "#", '"""', ")"))
+    ]
     kept = 0
     for _ in range(LINES):
         at = rng.choice(candidates)

@@ -66,10 +66,15 @@ STEP = "net = torch.nn.Linear(4, 1)\nnet(torch.randn(8, 4)).mean().backward()\n"
 
 
 def test_an_installed_package_that_turns_gradients_off() -> None:
-    site = {"faces/__init__.py": "from .detect import detect\n", "faces/detect.py": "import torch\ntorch.set_grad_enabled(False)\n\n\ndef detect(x):\n    return x\n"}
+    site = {
+        "faces/__init__.py": "from .detect import detect\n",
+        "faces/detect.py": "import torch\ntorch.set_grad_enabled(False)\n\n\ndef detect(x):\n    return x\n",
+    }
     memory = Installed({"train.py": "import torch\nfrom faces import detect\n" + STEP}, site)
     assert names(memory) == ["backward-under-grad-off"]
-    memory = Installed({"train.py": "import torch\nfrom faces import detect\ntorch.set_grad_enabled(True)\n" + STEP}, site)
+    memory = Installed(
+        {"train.py": "import torch\nfrom faces import detect\ntorch.set_grad_enabled(True)\n" + STEP}, site
+    )
     assert names(memory) == []
 
 

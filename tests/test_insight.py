@@ -177,7 +177,9 @@ def test_colours() -> None:
 
 
 def test_a_part_of_the_loss_that_is_cut_on_purpose_is_neither_calm_nor_wrong() -> None:
-    editor = Editor({"main.py": "import torch\n\nw = torch.ones(3, requires_grad=True)\nl = w.sum()\n(l / l.detach()).backward()\n"})
+    editor = Editor(
+        {"main.py": "import torch\n\nw = torch.ones(3, requires_grad=True)\nl = w.sum()\n(l / l.detach()).backward()\n"}
+    )
     assert editor.tokens() == [("detach", "cut", ()), ("backward", "flow", ())]
 
 

@@ -444,7 +444,9 @@ loss.backward()
 def said(program: str, trails: bool = False) -> list[tuple[int, str, str]]:
     """The line, the severity and the rule of each finding, and of each step the line, "because" and its words."""
     memory = MemoryFiles({"main.py": program})
-    found = [f for findings in check(Project(memory), memory.paths()).findings.values() for f in findings if f.severity.fails]
+    found = [
+        f for findings in check(Project(memory), memory.paths()).findings.values() for f in findings if f.severity.fails
+    ]
     steps = [(step.place, "because", step.note) for f in found for step in f.trail] if trails else []
     return sorted(
         (program.count("\n", 0, place.start) + 1, kind, words)

@@ -68,9 +68,7 @@ def aliases():
         for n, v in vars(m).items():
             if n.startswith("_") or not (inspect.isclass(v) or inspect.isroutine(v)):
                 continue
-            if not (getattr(v, "__module__", "") or "").startswith("torch") and not space.startswith(
-                tuple(HOMES[:6])
-            ):
+            if not (getattr(v, "__module__", "") or "").startswith("torch") and not space.startswith(tuple(HOMES[:6])):
                 continue
             if getattr(v, "__module__", None) in ("builtins", "typing", "collections", "functools"):
                 continue

@@ -293,9 +293,7 @@ def by_hand():
     add("torch.from_numpy", c(torch.ones(3).numpy()))
     add("torch.to_dlpack", c(torch.ones(3)))
     add("torch.fake_quantize_per_tensor_affine", c(x(), 0.1, 0, 0, 255))
-    add(
-        "torch.fake_quantize_per_channel_affine", c(m(), T(3, rg=False), torch.zeros(3, dtype=torch.int32), 0, 0, 255)
-    )
+    add("torch.fake_quantize_per_channel_affine", c(m(), T(3, rg=False), torch.zeros(3, dtype=torch.int32), 0, 0, 255))
     add("torch.quantize_per_tensor", c(x(), 0.1, 0, torch.quint8))
     add("torch.quantize_per_tensor_dynamic", c(x(), torch.quint8, False))
     add("torch.quantize_per_channel", c(m(), T(3, rg=False), torch.zeros(3), 0, torch.quint8))

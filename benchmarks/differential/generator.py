@@ -388,9 +388,7 @@ class Program:
         self.put(f"{name} = {self.rng.choice(('0', '0.0', 'torch.tensor(0.0)'))}")
         self.put(f"for _ in range({self.rng.choice((1, 2))}):")
         self.indent += 1
-        self.put(
-            self.fill(f"{name} = {name} + {{s}}" if self.rng.random() < 0.6 else f"{name} += {{s}}.item()", scope)
-        )
+        self.put(self.fill(f"{name} = {name} + {{s}}" if self.rng.random() < 0.6 else f"{name} += {{s}}.item()", scope))
         self.indent -= 1
         self.reveal(name)
 

@@ -73,7 +73,8 @@ def interpret(project: Project, module: Module, wanted: Wanted, watch: Watch | N
     left = [
         (unit, owner)
         for unit, owner in functions(module)
-        if wanted(unit.name, unit.text) and not any(p == module.path and unit.start <= s < unit.end for p, s in run.executed)
+        if wanted(unit.name, unit.text)
+        and not any(p == module.path and unit.start <= s < unit.end for p, s in run.executed)
     ]
     if not left:
         return flows

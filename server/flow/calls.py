@@ -174,7 +174,9 @@ def call_function(run: Interpreter, func: Function, args: Args, e: ir.Expr | Non
         compiled = run.compiled
         for decorator, place in func.decorators:
             if isinstance(decorator, External):
-                run.compiled = place if decorator.name == "torch.compile" else None if decorator.name in EAGER else run.compiled
+                run.compiled = (
+                    place if decorator.name == "torch.compile" else None if decorator.name in EAGER else run.compiled
+                )
         try:
             return enter_function(run, func, args, e)
         finally:
@@ -324,7 +326,23 @@ def with_mode(function: Function, context: Context, place: Place | None) -> Func
 
 
 KEEPS = frozenset(
-    ["torch.compile", "torch.jit.script", "torch.jit.ignore", "torch.jit.unused", "torch.jit.export", "abc.abstractmethod", "typing.override", "typing.no_type_check", "functools.lru_cache", "functools.cache", "functools.wraps", "torch.amp.custom_fwd", "torch.amp.custom_bwd", "torch.cuda.amp.custom_fwd", "torch.cuda.amp.custom_bwd"]
+    [
+        "torch.compile",
+        "torch.jit.script",
+        "torch.jit.ignore",
+        "torch.jit.unused",
+        "torch.jit.export",
+        "abc.abstractmethod",
+        "typing.override",
+        "typing.no_type_check",
+        "functools.lru_cache",
+        "functools.cache",
+        "functools.wraps",
+        "torch.amp.custom_fwd",
+        "torch.amp.custom_bwd",
+        "torch.cuda.amp.custom_fwd",
+        "torch.cuda.amp.custom_bwd",
+    ]
 )
 
 
@@ -356,7 +374,6 @@ def decorated(run: Interpreter, decorator: Value, value: Value, place: Place, s:
     if isinstance(decorator, External):
         name = decorator.name
         if name in _modes.ENTERED and isinstance(value, Function):
-
             kind = _modes.ENTERED[name]
             if kind is None:
                 return value
@@ -408,7 +425,9 @@ def instantiate(run: Interpreter, cls: Class, args: Args, e: ir.Call | None) -> 
         if module:
             obj.cells["init"] = False
         call(run, bound(init[0], obj), args, e)
-    elif any(isinstance(d, External) and d.name in ("dataclasses.dataclass",) for d in cls.decorators) or is_dataclass(cls):
+    elif any(isinstance(d, External) and d.name in ("dataclasses.dataclass",) for d in cls.decorators) or is_dataclass(
+        cls
+    ):
         fill_fields(run, obj, cls, args)
     else:
         library_init(run, obj, args, place)
@@ -529,7 +548,12 @@ def call_super(run: Interpreter, owner: Super, name: str, args: Args, e: ir.Call
 
 def unknown_method(run: Interpreter, owner: Unknown, name: str, args: Args, e: ir.Call | None) -> Value:
     """A method of something that is not known: its arguments may go anywhere."""
-    written = name.endswith("_") and e is not None and isinstance(e.func, ir.Attr) and getattr(e.func.value, "name", "") == "grad"
+    written = (
+        name.endswith("_")
+        and e is not None
+        and isinstance(e.func, ir.Attr)
+        and getattr(e.func.value, "name", "") == "grad"
+    )
     if name in ("backward", "manual_backward") or written:
         run.notes["unknown backward"] = True
         _training.taint_all(run)
@@ -545,4 +569,15 @@ from . import modules as _modules  # noqa: E402
 from . import tensors as _tensors  # noqa: E402
 from . import training as _training  # noqa: E402
 
-__all__ = ["FALSE", "TRUE", "call", "call_function", "decorate", "escape", "flatten", "instantiate", "join", "unknown_method"]
+__all__ = [
+    "FALSE",
+    "TRUE",
+    "call",
+    "call_function",
+    "decorate",
+    "escape",
+    "flatten",
+    "instantiate",
+    "join",
+    "unknown_method",
+]

@@ -115,12 +115,16 @@ class Step(Event):
     stale: tuple[tuple[Leaf, Place], ...] = ()  # gradients of earlier steps are still in it
     scaled: Place | None = None  # gradients are still scaled by a GradScaler
     again: Place | None = None  # an earlier step has applied the same gradients
-    dropped: tuple[tuple[Leaf, Place, Place], ...] = ()  # gradients of other batches were cleared: where, and made where
+    dropped: tuple[
+        tuple[Leaf, Place, Place], ...
+    ] = ()  # gradients of other batches were cleared: where, and made where
     guards: tuple[Guard, ...] = ()
     via: str = ""  # "scaler" when a GradScaler made the step
     closure: bool = False
     autocast: object = None  # the `Autocast` it runs in
-    leftover: tuple[tuple[Leaf, Place, Place], ...] = ()  # gradients of another loss are in it: made where, left by which step
+    leftover: tuple[
+        tuple[Leaf, Place, Place], ...
+    ] = ()  # gradients of another loss are in it: made where, left by which step
 
 
 @dataclass(eq=False)

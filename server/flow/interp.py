@@ -100,7 +100,6 @@ class Frame:
     branches: int = 0  # how many unknown conditions the present statement depends on
     guards: list[events.Guard] = field(default_factory=list)
 
-
     @property
     def repeating(self) -> bool:
         """Inside a loop of which not each iteration is passed."""
@@ -113,10 +112,16 @@ class Args:
     __slots__ = ("_ats", "_base", "_keyword_ats", "_path", "_places", "keywords", "members", "positional", "spread")
 
     def __init__(
-        self, positional: list[Value], keywords: dict[str, Value], spread: bool = False, places: list[Place] | None = None
+        self,
+        positional: list[Value],
+        keywords: dict[str, Value],
+        spread: bool = False,
+        places: list[Place] | None = None,
     ) -> None:
         self.positional, self.keywords, self.spread = positional, keywords, spread
-        self.members: tuple[Value, ...] | None = None  # all positional arguments, not in order, if `*args` hides how many
+        self.members: tuple[Value, ...] | None = (
+            None  # all positional arguments, not in order, if `*args` hides how many
+        )
         self._places = places
         self._ats: list[int] = []
         self._keyword_ats: dict[str, int] = {}
@@ -175,7 +180,9 @@ class Interpreter:
         self.frames: list[Frame] = []
         self.scopes: dict[str, Scope] = {}  # path -> names of a module that was imported
         self.running: set[str] = set()  # paths of modules that were run from top to bottom
-        self.opened: dict[str, set[int]] = {}  # path -> the units of a module that were run because a name was asked for
+        self.opened: dict[
+            str, set[int]
+        ] = {}  # path -> the units of a module that were run because a name was asked for
         self.reasons: dict[tuple[str, str], frozenset[str]] = {}  # module, name -> what was read to make its value
         self.counted: set[tuple[str, str]] = set()  # those whose reasons are in `read` already
         self.stars: dict[str, list[Module | str]] = {}  # path -> what its star imports name
@@ -273,7 +280,12 @@ class Interpreter:
     def statement_value(self, s: ir.ExprStmt, value: Value) -> None:
         """A value that is thrown away: some of them tell of a mistake."""
         place = self.place(s.value.at)
-        if isinstance(value, Context) and isinstance(s.value, ir.Call) and value.before is None and value.mode is not None:
+        if (
+            isinstance(value, Context)
+            and isinstance(s.value, ir.Call)
+            and value.before is None
+            and value.mode is not None
+        ):
             self.record(events.BareContext(place, self.stack, value.name, True))
         elif isinstance(value, External) and isinstance(s.value, (ir.Attr, ir.Name)):
             if value.name in MODE_NAMES:
@@ -402,7 +414,11 @@ class Interpreter:
         guard = self.guard(s.test)
         left = []
         ended = self.branch(
-            lambda: self.under(s.test, True) or left.append(self.assume(s.test, True) or self.guarded(s.body, guard)) or left[0],
+            lambda: (
+                self.under(s.test, True)
+                or left.append(self.assume(s.test, True) or self.guarded(s.body, guard))
+                or left[0]
+            ),
             lambda: self.under(s.test, False) or self.assume(s.test, False) or self.run_body(s.orelse),
         )
         if left[0] and not ended and guard is None:
@@ -667,7 +683,11 @@ class Interpreter:
         names = self.frame.scope.names
         for name in stored_names(self, body):
             value = names.get(name)
-            if not isinstance(value, Const) or not isinstance(value.value, (int, float)) or isinstance(value.value, bool):
+            if (
+                not isinstance(value, Const)
+                or not isinstance(value.value, (int, float))
+                or isinstance(value.value, bool)
+            ):
                 continue
             if name in counted_names(body):
                 self.state.set(names, name, Number())
@@ -783,7 +803,9 @@ class Interpreter:
         if in_class:
             closure = frame.scope.up or frame.scope
         defaults = tuple((p.name, self.eval(p.default)) for p in s.params if p.default is not None)
-        function = Function(s, frame.unit, frame.base, frame.module, closure, frame.cls if in_class else None, None, (), defaults)
+        function = Function(
+            s, frame.unit, frame.base, frame.module, closure, frame.cls if in_class else None, None, (), defaults
+        )
         if isinstance(s, ir.Lambda) or not s.decorators:
             return function
         return _calls.decorate(self, function, s)

@@ -62,7 +62,85 @@ from .training import Phases, autograd_call, called_event, clear, make_optimizer
 # Libraries whose functions take values to show, store or describe them: a tensor or model that goes there comes back
 # as it was. Everything else may do anything with what it is given.
 HARMLESS = frozenset(
-    ["time", "os", "sys", "json", "logging", "random", "math", "argparse", "pathlib", "warnings", "re", "datetime", "collections", "string", "pprint", "shutil", "csv", "pickle", "yaml", "matplotlib", "seaborn", "wandb", "tqdm", "rich", "typing", "typing_extensions", "types", "gc", "psutil", "socket", "signal", "textwrap", "tempfile", "glob", "subprocess", "uuid", "hashlib", "base64", "struct", "traceback", "inspect", "platform", "itertools", "operator", "functools", "copy", "contextlib", "dataclasses", "enum", "abc", "heapq", "bisect", "statistics", "fractions", "decimal", "numbers", "threading", "queue", "atexit", "builtins", "numpy", "scipy", "sklearn", "pandas", "PIL", "cv2", "imageio", "skimage", "torchvision.utils", "torchinfo", "torchsummary", "loguru", "tabulate", "torch.utils.tensorboard", "tensorboardX", "einops", "mlflow"]
+    [
+        "time",
+        "os",
+        "sys",
+        "json",
+        "logging",
+        "random",
+        "math",
+        "argparse",
+        "pathlib",
+        "warnings",
+        "re",
+        "datetime",
+        "collections",
+        "string",
+        "pprint",
+        "shutil",
+        "csv",
+        "pickle",
+        "yaml",
+        "matplotlib",
+        "seaborn",
+        "wandb",
+        "tqdm",
+        "rich",
+        "typing",
+        "typing_extensions",
+        "types",
+        "gc",
+        "psutil",
+        "socket",
+        "signal",
+        "textwrap",
+        "tempfile",
+        "glob",
+        "subprocess",
+        "uuid",
+        "hashlib",
+        "base64",
+        "struct",
+        "traceback",
+        "inspect",
+        "platform",
+        "itertools",
+        "operator",
+        "functools",
+        "copy",
+        "contextlib",
+        "dataclasses",
+        "enum",
+        "abc",
+        "heapq",
+        "bisect",
+        "statistics",
+        "fractions",
+        "decimal",
+        "numbers",
+        "threading",
+        "queue",
+        "atexit",
+        "builtins",
+        "numpy",
+        "scipy",
+        "sklearn",
+        "pandas",
+        "PIL",
+        "cv2",
+        "imageio",
+        "skimage",
+        "torchvision.utils",
+        "torchinfo",
+        "torchsummary",
+        "loguru",
+        "tabulate",
+        "torch.utils.tensorboard",
+        "tensorboardX",
+        "einops",
+        "mlflow",
+    ]
 )
 
 
@@ -95,7 +173,28 @@ def call_external(run: Interpreter, name: str, args: Args, e: ir.Call | None) ->
 
 # Libraries that return torch's tensors, modules and optimizers: a method of what they give may be torch's.
 TORCH_RELATED = frozenset(
-    ["torchvision", "transformers", "timm", "accelerate", "lightning", "pytorch_lightning", "diffusers", "peft", "trl", "deepspeed", "apex", "fairscale", "torch_geometric", "kornia", "monai", "segmentation_models_pytorch", "efficientnet_pytorch", "torchaudio", "torchtext", "fastai"]
+    [
+        "torchvision",
+        "transformers",
+        "timm",
+        "accelerate",
+        "lightning",
+        "pytorch_lightning",
+        "diffusers",
+        "peft",
+        "trl",
+        "deepspeed",
+        "apex",
+        "fairscale",
+        "torch_geometric",
+        "kornia",
+        "monai",
+        "segmentation_models_pytorch",
+        "efficientnet_pytorch",
+        "torchaudio",
+        "torchtext",
+        "fastai",
+    ]
 )
 
 
@@ -306,7 +405,9 @@ def t_variable(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
         leaf = Leaf("Variable(...)", place, "tensor")
         if place is not None:
             run.record(events.GradFlag(place, run.stack, "Variable(..., requires_grad=True)", value, True, value))
-        return Tensor(leaf=leaf, node=leaf.node, cuts=tuple(cuts), rank=value.rank, dtype=value.dtype, storage=leaf.storage)
+        return Tensor(
+            leaf=leaf, node=leaf.node, cuts=tuple(cuts), rank=value.rank, dtype=value.dtype, storage=leaf.storage
+        )
     return Tensor(None, tuple(cuts), truth is False, value.rank, value.dtype, storage=value.storage, made=place)
 
 
@@ -373,7 +474,11 @@ def t_functional_call(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     found = Inputs()
     found.add(run, given)
     nodes = (*((result.node,) if result.node is not None else ()), *found.nodes)
-    node = Node("functional_call", run.place(e.at) if e is not None else None, nodes, phi=True, opaque=True) if nodes else None
+    node = (
+        Node("functional_call", run.place(e.at) if e is not None else None, nodes, phi=True, opaque=True)
+        if nodes
+        else None
+    )
     return replace(result, node=node, certain=False)
 
 
@@ -479,7 +584,12 @@ def t_spawn(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     if isinstance(target, Function):
         mode = run.state.mode
         run.state.mode = DEFAULT_MODE
-        call(run, target, Args([Number(), *items] if isinstance(items, tuple) else [], {}, not isinstance(items, tuple)), e)
+        call(
+            run,
+            target,
+            Args([Number(), *items] if isinstance(items, tuple) else [], {}, not isinstance(items, tuple)),
+            e,
+        )
         run.state.mode = mode
     return UNKNOWN
 
@@ -579,9 +689,15 @@ def call_numpy(run: Interpreter, name: str, args: Args, e: ir.Call | None) -> Va
     if name.startswith(("math.", "cmath.")) or short in ("mean", "sum", "max", "min", "std", "float32", "float64"):
         if kind == "number":
             return Number(cut, place, f"{name}(...)")
-        return Number(cut, place, f"{name}(...)") if short in ("float32", "float64", "mean", "sum") and not args.keywords else Array(cut)
+        return (
+            Number(cut, place, f"{name}(...)")
+            if short in ("float32", "float64", "mean", "sum") and not args.keywords
+            else Array(cut)
+        )
     if found.unknown and not found.nodes:
-        return Array(cut) if short in ("array", "asarray", "zeros", "ones", "concatenate", "stack", "arange") else FOREIGN
+        return (
+            Array(cut) if short in ("array", "asarray", "zeros", "ones", "concatenate", "stack", "arange") else FOREIGN
+        )
     return Array(cut)
 
 

@@ -46,7 +46,9 @@ def make_context(run: Interpreter, name: str, args: Args, e: ir.Call) -> Value:
         if isinstance(flag, Function):
             return _calls.with_mode(flag, Context(Mode(INFERENCE, place, "@torch.inference_mode"), name=name), place)
         kind = MAYBE if truth is None else INFERENCE if truth else ON
-        return Context(Mode(kind, place, f"torch.inference_mode({'' if truth else 'False'})", stack=run.stack), None, name)
+        return Context(
+            Mode(kind, place, f"torch.inference_mode({'' if truth else 'False'})", stack=run.stack), None, name
+        )
     if name == "torch.set_grad_enabled":
         truth = None if flag is None else run.truth(flag)
         kind = MAYBE if truth is None else ON if truth else OFF
@@ -214,6 +216,7 @@ def _enter_generator(run: Interpreter, value: Sequence) -> tuple[Value, Callable
         run.state.mode = at_end  # type: ignore[assignment]
 
     return yielded, leave  # type: ignore[return-value]
+
 
 # The parts of the interpreter know each other: these come when this one is complete.
 from . import calls as _calls  # noqa: E402

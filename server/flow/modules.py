@@ -155,10 +155,17 @@ def initialize(run: Interpreter, obj: Object, name: str, args: Args, place: Plac
 
 def registers(run: Interpreter, owner: Object, name: str, value: Value, place: Place) -> None:
     """An attribute of a module is set: registering before `Module.__init__` raises."""
-    needs = is_module(value) or (isinstance(value, Tensor) and value.leaf is not None and value.leaf.kind == "parameter")
+    needs = is_module(value) or (
+        isinstance(value, Tensor) and value.leaf is not None and value.leaf.kind == "parameter"
+    )
     if needs and owner.cells.get("init") is False:
         run.record(events.Raised(place, run.stack, "missing-super-init", name, data={"owner": owner}))
-    if isinstance(value, Tensor) and value.leaf is not None and value.leaf.kind == "parameter" and value.leaf.label == "":
+    if (
+        isinstance(value, Tensor)
+        and value.leaf is not None
+        and value.leaf.kind == "parameter"
+        and value.leaf.label == ""
+    ):
         value.leaf.label = name
 
 
@@ -194,7 +201,9 @@ def leaves_of(run: Interpreter, value: Value, seen: set[int] | None = None) -> t
     return list(dict.fromkeys(leaves)), exact
 
 
-def named_leaves(run: Interpreter, obj: Object, prefix: str = "", seen: set[int] | None = None) -> Iterator[tuple[Value, Leaf]]:
+def named_leaves(
+    run: Interpreter, obj: Object, prefix: str = "", seen: set[int] | None = None
+) -> Iterator[tuple[Value, Leaf]]:
     """`named_parameters()` of a module whose members are all known; a layer of torch comes as one, under all its names."""
     seen = set() if seen is None else seen
     if id(obj) in seen:
@@ -208,7 +217,9 @@ def named_leaves(run: Interpreter, obj: Object, prefix: str = "", seen: set[int]
     items, mapping = obj.cells.get("items"), obj.cells.get("mapping")
     children = list(obj.attrs.items())
     children += [(str(i), v) for i, v in enumerate(items)] if isinstance(items, tuple) else []
-    children += [(k[1], v) for k, v in mapping.cells.items() if isinstance(k, tuple)] if isinstance(mapping, Mapping) else []
+    children += (
+        [(k[1], v) for k, v in mapping.cells.items() if isinstance(k, tuple)] if isinstance(mapping, Mapping) else []
+    )
     for name, child in children:
         if isinstance(child, Tensor) and child.leaf is not None and child.leaf.kind != "tensor":
             yield Const(f"{prefix}{name}"), child.leaf
@@ -222,7 +233,14 @@ def registered(run: Interpreter, obj: Object) -> list[Value]:
     for value in obj.attrs.values():
         if is_module(value):
             found.append(value)  # type: ignore[arg-type]
-        elif (isinstance(value, Tensor) and any(leaf.kind in ("parameter", "weights") for leaf in possible_leaves(value))) or (isinstance(value, Union) and any(is_module(o) for o in value.options)) or isinstance(value, Unknown):
+        elif (
+            (
+                isinstance(value, Tensor)
+                and any(leaf.kind in ("parameter", "weights") for leaf in possible_leaves(value))
+            )
+            or (isinstance(value, Union) and any(is_module(o) for o in value.options))
+            or isinstance(value, Unknown)
+        ):
             found.append(value)
     items = obj.cells.get("items")
     if isinstance(items, tuple):
@@ -275,7 +293,14 @@ def library_attribute(run: Interpreter, obj: Object, name: str, e: ir.Attr) -> V
         if name == "training":
             training = obj.cells.get("training")
             return Const(training) if isinstance(training, bool) else UNKNOWN
-        if isinstance(obj.cells.get("mapping"), Mapping) and name in ("keys", "values", "items", "update", "pop", "get"):
+        if isinstance(obj.cells.get("mapping"), Mapping) and name in (
+            "keys",
+            "values",
+            "items",
+            "update",
+            "pop",
+            "get",
+        ):
             return Method(obj.cells["mapping"], name)  # type: ignore[arg-type]
         if name in MODULE_METHODS:
             return Method(obj, name)
@@ -312,7 +337,20 @@ def call_module_method(run: Interpreter, obj: Object, name: str, args: Args, e: 
         if place is not None:
             called(run, place, "Module.requires_grad_", args, obj)
         return obj
-    if name in ("to", "cuda", "cpu", "float", "double", "half", "bfloat16", "type", "share_memory", "apply", "to_empty", "compile"):
+    if name in (
+        "to",
+        "cuda",
+        "cpu",
+        "float",
+        "double",
+        "half",
+        "bfloat16",
+        "type",
+        "share_memory",
+        "apply",
+        "to_empty",
+        "compile",
+    ):
         if place is not None:
             called(run, place, f"Module.{name}", args, obj)
         if name == "compile":
@@ -322,7 +360,11 @@ def call_module_method(run: Interpreter, obj: Object, name: str, args: Args, e: 
                 _calls.call(run, args.positional[0], Args([module], {}), None)
         return obj
     if name in ("modules", "children", "named_modules", "named_children"):
-        objects = submodules(run, obj) if name.endswith("modules") else [c for c in registered(run, obj) if isinstance(c, Object)]
+        objects = (
+            submodules(run, obj)
+            if name.endswith("modules")
+            else [c for c in registered(run, obj) if isinstance(c, Object)]
+        )
         named = name.startswith("named")
         shown = [Sequence("tuple", {"items": (Text(), o)}) if named else o for o in objects]
         if leaves_of(run, obj)[1] and objects:
@@ -342,7 +384,11 @@ def call_module_method(run: Interpreter, obj: Object, name: str, args: Args, e: 
             running = run.frame.function
             own = running is not None and running.bound is obj
             given = args.place(1, "tensor")
-            run.record(events.Attribute(place, run.stack, obj, str(args.positional[0].value), value, own, run.frame.instance, given))
+            run.record(
+                events.Attribute(
+                    place, run.stack, obj, str(args.positional[0].value), value, own, run.frame.instance, given
+                )
+            )
         run.state.set(obj.attrs, args.positional[0].value, value)
         return NONE
     if name == "state_dict":
@@ -418,7 +464,9 @@ def _grow(run: Interpreter, obj: Object, name: str, args: Args, place: Place | N
     remember(run, obj.cells, new)
     each = join_all(new) if new else new_each if new is None else UNKNOWN
     old = element(Sequence("list", obj.cells)) if items != () else None
-    run.state.set(obj.cells, "each", each if old is None or (isinstance(old, Unknown) and items == ()) else join(old, each))
+    run.state.set(
+        obj.cells, "each", each if old is None or (isinstance(old, Unknown) and items == ()) else join(old, each)
+    )
     run.state.set(obj.cells, "items", None)
     return obj
 
@@ -459,7 +507,12 @@ def set_module_item(run: Interpreter, obj: Object, index: Value, value: Value, p
             run.state.set(mapping.cells, "rest", value if old is None else join(old, value))
     elif "items" in obj.cells:
         items = obj.cells["items"]
-        if isinstance(items, tuple) and isinstance(index, Const) and isinstance(index.value, int) and -len(items) <= index.value < len(items):
+        if (
+            isinstance(items, tuple)
+            and isinstance(index, Const)
+            and isinstance(index.value, int)
+            and -len(items) <= index.value < len(items)
+        ):
             changed = list(items)
             changed[index.value] = value
             run.state.set(obj.cells, "items", tuple(changed))
@@ -643,4 +696,14 @@ from . import calls as _calls  # noqa: E402
 from . import objects as _objects  # noqa: E402
 from . import training as _training  # noqa: E402
 
-__all__ = ["MODULE", "Node", "ParameterOf", "Super", "call_module", "call_module_method", "leaves_of", "make_module", "parameters_of"]
+__all__ = [
+    "MODULE",
+    "Node",
+    "ParameterOf",
+    "Super",
+    "call_module",
+    "call_module_method",
+    "leaves_of",
+    "make_module",
+    "parameters_of",
+]

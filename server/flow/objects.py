@@ -52,7 +52,9 @@ MODULE_METHODS = frozenset(
     ).split()
 )
 
-WRAPPERS = frozenset({"torch.nn.DataParallel", "torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.DataParallel"})
+WRAPPERS = frozenset(
+    {"torch.nn.DataParallel", "torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.DataParallel"}
+)
 
 
 # ---------------------------------------------------------------- classes
@@ -68,7 +70,9 @@ def make_class(run: Interpreter, s: ir.Class) -> Value:
     scope = Scope({}, frame.scope if frame.cls is None or frame.function is not None else frame.scope.up)
     cls = Class(s.name, place, frame.module, scope.names, bases)
     cls.mro = linearize(cls)
-    cls.open = any(isinstance(b, (Unknown, Union)) or (isinstance(b, External) and foreign_base(b.name)) for b in cls.mro)
+    cls.open = any(
+        isinstance(b, (Unknown, Union)) or (isinstance(b, External) and foreign_base(b.name)) for b in cls.mro
+    )
     inner = Frame(scope, frame.module, frame.unit, frame.base, cls=cls)
     run.frames.append(inner)
     try:
@@ -220,7 +224,11 @@ def read_class(run: Interpreter, cls: Class, name: str, e: ir.Attr) -> Value:
         return UNKNOWN
     value = member[0]
     if isinstance(value, Wrapped):
-        return bound(value.function, cls) if value.kind == "classmethod" and isinstance(value.function, Function) else value.function
+        return (
+            bound(value.function, cls)
+            if value.kind == "classmethod" and isinstance(value.function, Function)
+            else value.function
+        )
     return value
 
 

@@ -153,7 +153,9 @@ def one_by_one(run: Interpreter, value: Value) -> list[Value] | None:
 def comprehension(run: Interpreter, e: ir.Comp) -> Value:
     frame = run.frame
     scope = Scope({}, frame.scope)
-    inner = Frame(scope, frame.module, frame.unit, frame.base, frame.function, run.state.mark(), instance=frame.instance)
+    inner = Frame(
+        scope, frame.module, frame.unit, frame.base, frame.function, run.state.mark(), instance=frame.instance
+    )
     inner.loops = list(frame.loops)
     place = run.place(e.at)
     run.frames.append(inner)
@@ -251,7 +253,11 @@ def _replace(run: Interpreter, target: ir.Expr, old: Value, new: Value) -> Value
 
 def compare(run: Interpreter, op: str, left: Value, right: Value, e: ir.Compare) -> Value:
     for one, other, swap in ((left, right, False), (right, left, True)):
-        if isinstance(one, Union) and isinstance(other, (Const, Sequence)) and all(isinstance(o, Const) for o in one.options):
+        if (
+            isinstance(one, Union)
+            and isinstance(other, (Const, Sequence))
+            and all(isinstance(o, Const) for o in one.options)
+        ):
             found = [compare(run, op, *((other, o) if swap else (o, other)), e) for o in one.options]
             return found[0] if all(f is found[0] for f in found) else BOOL
     if isinstance(left, Const) and isinstance(right, Const):
@@ -294,7 +300,14 @@ def compare(run: Interpreter, op: str, left: Value, right: Value, e: ir.Compare)
     return UNKNOWN if isinstance(left, Unknown) or isinstance(right, Unknown) else BOOL
 
 
-_COMPARE_NAMES = {"==": "torch.eq", "!=": "torch.ne", "<": "torch.lt", "<=": "torch.le", ">": "torch.gt", ">=": "torch.ge"}
+_COMPARE_NAMES = {
+    "==": "torch.eq",
+    "!=": "torch.ne",
+    "<": "torch.lt",
+    "<=": "torch.le",
+    ">": "torch.gt",
+    ">=": "torch.ge",
+}
 
 
 # ---------------------------------------------------------------- builtins
@@ -526,12 +539,19 @@ def _is_instance(value: Value, cls: Value) -> bool | None:
             return False
         return None
     if isinstance(cls, Builtin):
-        kinds: dict[str, tuple[type, ...]] = {"list": (Sequence,), "tuple": (Sequence,), "dict": (Mapping,), "str": (Text,)}
+        kinds: dict[str, tuple[type, ...]] = {
+            "list": (Sequence,),
+            "tuple": (Sequence,),
+            "dict": (Mapping,),
+            "str": (Text,),
+        }
         if isinstance(value, Const):
             python = {"int": int, "float": float, "str": str, "bool": bool, "list": list, "tuple": tuple, "dict": dict}
             return isinstance(value.value, python[cls.name]) if cls.name in python else None
         if isinstance(value, Sequence):
-            return value.kind == cls.name if cls.name in ("list", "tuple", "set", "dict", "str", "int", "float") else None
+            return (
+                value.kind == cls.name if cls.name in ("list", "tuple", "set", "dict", "str", "int", "float") else None
+            )
         if isinstance(value, (Mapping, Text)) and cls.name in kinds:
             return isinstance(value, kinds[cls.name])
         if isinstance(value, (Tensor, Object)) and cls.name in ("list", "tuple", "dict", "str", "int", "float"):
@@ -540,7 +560,11 @@ def _is_instance(value: Value, cls: Value) -> bool | None:
 
 
 def b_getattr(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
-    if len(args.positional) >= 2 and isinstance(args.positional[1], Const) and isinstance(args.positional[1].value, str):
+    if (
+        len(args.positional) >= 2
+        and isinstance(args.positional[1], Const)
+        and isinstance(args.positional[1].value, str)
+    ):
         owner, name = args.positional[0], args.positional[1].value
         attr = ir.Attr(e.at if e is not None else 0, ir.Const(0, None), name)
         value = _objects.get_attribute(run, owner, name, attr)
@@ -600,7 +624,9 @@ def b_map(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
         return UNKNOWN
     found = [iterate(run, a, None) for a in args.positional[1:]]
     if len(found) == 1 and found[0].items is not None and len(found[0].items) <= UNROLL_LIMIT:
-        return Sequence("list", {"items": tuple(_calls.call(run, args.positional[0], Args([i], {}), e) for i in found[0].items)})
+        return Sequence(
+            "list", {"items": tuple(_calls.call(run, args.positional[0], Args([i], {}), e) for i in found[0].items)}
+        )
     return Range(_calls.call(run, args.positional[0], Args([f.each for f in found], {}), e))
 
 
@@ -674,10 +700,24 @@ def call_container(run: Interpreter, owner: Value, name: str, args: Args, e: ir.
         return _sequence_method(run, owner, name, args, e)
     if isinstance(owner, Mapping):
         return _mapping_method(run, owner, name, args, e)
-    if isinstance(owner, (Text, Const)) and name in ("format", "join", "strip", "lower", "upper", "replace", "rstrip", "lstrip"):
+    if isinstance(owner, (Text, Const)) and name in (
+        "format",
+        "join",
+        "strip",
+        "lower",
+        "upper",
+        "replace",
+        "rstrip",
+        "lstrip",
+    ):
         return Text()
     if isinstance(owner, (Text, Const)) and name in ("startswith", "endswith", "isdigit"):
-        if isinstance(owner, Const) and isinstance(owner.value, str) and len(args.positional) == 1 and isinstance(args.positional[0], Const):
+        if (
+            isinstance(owner, Const)
+            and isinstance(owner.value, str)
+            and len(args.positional) == 1
+            and isinstance(args.positional[0], Const)
+        ):
             prefix = args.positional[0].value
             if isinstance(prefix, str) and name != "isdigit":
                 return TRUE if getattr(owner.value, name)(prefix) else FALSE
@@ -805,4 +845,14 @@ from . import objects as _objects  # noqa: E402
 from . import tensors as _tensors  # noqa: E402
 from . import training as _training  # noqa: E402
 
-__all__ = ["BUILTINS", "Items", "Method", "call_builtin", "call_container", "compare", "comprehension", "iterate", "unpacked"]
+__all__ = [
+    "BUILTINS",
+    "Items",
+    "Method",
+    "call_builtin",
+    "call_container",
+    "compare",
+    "comprehension",
+    "iterate",
+    "unpacked",
+]

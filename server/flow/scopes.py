@@ -290,6 +290,7 @@ def _starred(run: Interpreter, module: Module, name: str) -> Value | None:
                 return External(torchlib.canonical(full))
     return None
 
+
 # The parts of the interpreter know each other: these come when this one is complete.
 from . import interp as _interp  # noqa: E402
 from . import objects as _objects  # noqa: E402

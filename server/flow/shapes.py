@@ -172,7 +172,10 @@ def of_op(short: str, elementwise: bool, inputs: list[Value], args: Args | None,
 def _stacked(parts: Sequence) -> Shape | None:
     """Tensors of one shape, one after the other."""
     items = parts.cells.get("items")
-    shapes = [of_value(v) if isinstance(v, Tensor) else None for v in (items if isinstance(items, tuple) else (element(parts),))]
+    shapes = [
+        of_value(v) if isinstance(v, Tensor) else None
+        for v in (items if isinstance(items, tuple) else (element(parts),))
+    ]
     if not shapes or shapes[0] is None or any(s != shapes[0] for s in shapes):
         return None
     return (len(items) if isinstance(items, tuple) else None, *shapes[0])

@@ -69,7 +69,23 @@ SHAPING = PARTS | frozenset(
 )
 
 INT_DTYPES = frozenset(
-    f"torch.{n}" for n in ["int8", "int16", "int32", "int64", "uint8", "short", "int", "long", "bool", "uint16", "uint32", "uint64", "LongTensor", "IntTensor"]
+    f"torch.{n}"
+    for n in [
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "short",
+        "int",
+        "long",
+        "bool",
+        "uint16",
+        "uint32",
+        "uint64",
+        "LongTensor",
+        "IntTensor",
+    ]
 )
 FLOAT_DTYPES = frozenset(f"torch.{n}" for n in ["float", "float16", "float32", "float64", "half", "double", "bfloat16"])
 
@@ -157,7 +173,11 @@ def flatten(value: object, depth: int = 3) -> Iterator[Value]:
     elif isinstance(value, Union):
         if any(isinstance(o, (Tensor, Unknown, Object)) for o in value.options):
             yield UNKNOWN
-    elif isinstance(value, Object) and isinstance(value.cls, External) and value.cls.name.startswith("torch.distributions."):
+    elif (
+        isinstance(value, Object)
+        and isinstance(value.cls, External)
+        and value.cls.name.startswith("torch.distributions.")
+    ):
         made = value.cells.get("args")
         for argument in made.all() if isinstance(made, Args) and depth else ():
             yield from flatten(argument, depth - 1)
@@ -299,7 +319,18 @@ def compute(
     if op.grad in ("depends", "untested") or not outputs:
         return one_output(run, op, "flows", found, shown, place, rank, inputs, sure=False)
     results = [
-        one_output(run, op, output.grad if op.grad != "cut_dtype" else "none", found, shown, place, rank, inputs, True, output.dtype)
+        one_output(
+            run,
+            op,
+            output.grad if op.grad != "cut_dtype" else "none",
+            found,
+            shown,
+            place,
+            rank,
+            inputs,
+            True,
+            output.dtype,
+        )
         for output in outputs
         if output.kind.startswith("tensor")
     ]
@@ -409,15 +440,55 @@ def recorded(
             # Whatever the inputs were, nothing is recorded here.
             if found.unknown and mode.place is not None and place is not None:
                 cuts = (*cuts, Cut(mode.how, "mode" if not inference else "inference", place, (), mode, run.stack))
-            return Tensor(None, cuts, True, rank, dtype, storage=storage, made=place, inference=inference, mode=mode.place if inference else None)
-        return Tensor(None, cuts, not found.unknown, rank, dtype, storage=storage, made=place, inference=inference, mode=mode.place if inference else None)
+            return Tensor(
+                None,
+                cuts,
+                True,
+                rank,
+                dtype,
+                storage=storage,
+                made=place,
+                inference=inference,
+                mode=mode.place if inference else None,
+            )
+        return Tensor(
+            None,
+            cuts,
+            not found.unknown,
+            rank,
+            dtype,
+            storage=storage,
+            made=place,
+            inference=inference,
+            mode=mode.place if inference else None,
+        )
     if mode.kind in (OFF, INFERENCE):
         if view:  # a view made now lies about `requires_grad` (claim M27)
-            return Tensor(None, cuts, False, rank, dtype, storage=storage, made=place, inference=inference, mode=mode.place if inference else None)
+            return Tensor(
+                None,
+                cuts,
+                False,
+                rank,
+                dtype,
+                storage=storage,
+                made=place,
+                inference=inference,
+                mode=mode.place if inference else None,
+            )
         if place is not None and found.sure:
             cut = Cut(mode.how, "mode" if not inference else "inference", place, tuple(found.nodes), mode, run.stack)
             cuts = (*cuts, lost_here(run, cut))
-        return Tensor(None, cuts, True, rank, dtype, storage=storage, made=place, inference=inference, mode=mode.place if inference else None)
+        return Tensor(
+            None,
+            cuts,
+            True,
+            rank,
+            dtype,
+            storage=storage,
+            made=place,
+            inference=inference,
+            mode=mode.place if inference else None,
+        )
     node = Node(
         shown, place, tuple(dict.fromkeys(found.nodes)), cuts, saves=saves, zero=zero, error=error,
         opaque=found.unknown, stack=run.stack, saved=saved,
@@ -468,7 +539,10 @@ def refuse_inference(run: Interpreter, values: list[Value]) -> None:
     """Torch raises when a tensor that was made in inference mode has to be saved for backward."""
     for value in values:
         if isinstance(value, Tensor) and value.inference and value.made is not None:
-            trail = ((run.place_now(), "an operation that records has to save it for backward"), (value.made, "it is made here"))
+            trail = (
+                (run.place_now(), "an operation that records has to save it for backward"),
+                (value.made, "it is made here"),
+            )
             run.record(events.Raised(value.made, run.stack, "inference-tensor", "", trail, {"mode": value.mode}))
 
 
@@ -529,7 +603,15 @@ def rank_of(run: Interpreter, op: torchlib.Op, found: Inputs, args: Args | None,
         if MANY in ranks:
             return MANY if op.sizes == "broadcast" or op.name.rpartition(".")[2] in GROWING else ANY_RANK
         return SCALAR if ranks == {SCALAR} and not found.unknown else ANY_RANK
-    if op.alias == "always" and op.name.rpartition(".")[2] in ("view", "reshape", "t", "transpose", "permute", "unsqueeze", "flatten"):
+    if op.alias == "always" and op.name.rpartition(".")[2] in (
+        "view",
+        "reshape",
+        "t",
+        "transpose",
+        "permute",
+        "unsqueeze",
+        "flatten",
+    ):
         return MANY if any(t.rank == MANY for t in found.tensors) else ANY_RANK
     return ANY_RANK
 
@@ -570,7 +652,9 @@ def binary(run: Interpreter, op: str, left: Value, right: Value, e: ir.Bin) -> V
             right_node = graph_of(right)[0] if isinstance(right, Tensor) else None
             if right_node is None and not isinstance(right, ParameterOf):
                 both = shapes.of_op(op, True, [left, right], None, 0)
-                return replace(left, cuts=right.cuts if isinstance(right, Tensor) and right.cuts else left.cuts, shape=both)
+                return replace(
+                    left, cuts=right.cuts if isinstance(right, Tensor) and right.cuts else left.cuts, shape=both
+                )
         result = operate(run, BINARY[op], [left, right], e, shown=op)
         if op == "+" and isinstance(result, Tensor) and result.live:
             dead_term(run, left, right, result, e)
@@ -596,7 +680,12 @@ def binary(run: Interpreter, op: str, left: Value, right: Value, e: ir.Bin) -> V
         return Sequence(left.kind, cells, run.place(e.at))
     if isinstance(left, Sequence) and op == "*":
         items = left.cells.get("items")
-        if isinstance(items, tuple) and isinstance(right, Const) and isinstance(right.value, int) and right.value * len(items) <= 8:
+        if (
+            isinstance(items, tuple)
+            and isinstance(right, Const)
+            and isinstance(right.value, int)
+            and right.value * len(items) <= 8
+        ):
             return Sequence(left.kind, {"items": items * right.value}, run.place(e.at))
         return Sequence(left.kind, {"items": None, "each": element(left)}, run.place(e.at))
     if isinstance(left, Parameters) or isinstance(right, Parameters):
@@ -669,7 +758,13 @@ def fold(op: str, a: object, b: object) -> Value:
 
 def unary(run: Interpreter, op: str, value: Value, e: ir.Unary) -> Value:
     if isinstance(value, (Tensor, ParameterOf)):
-        return operate(run, "torch.neg" if op == "-" else "torch.bitwise_not" if op == "~" else "torch.positive", [value], e, shown=op)
+        return operate(
+            run,
+            "torch.neg" if op == "-" else "torch.bitwise_not" if op == "~" else "torch.positive",
+            [value],
+            e,
+            shown=op,
+        )
     if isinstance(value, Const) and isinstance(value.value, (int, float)) and op == "-":
         return Const(-value.value)
     if isinstance(value, Number):
@@ -687,7 +782,13 @@ def inplace_binary(run: Interpreter, op: str, old: Value, value: Value, s: ir.Au
 
 
 def written(
-    run: Interpreter, target: Tensor, result: Value, place: Place, how: str, keep: bool = False, old: Value | None = None
+    run: Interpreter,
+    target: Tensor,
+    result: Value,
+    place: Place,
+    how: str,
+    keep: bool = False,
+    old: Value | None = None,
 ) -> Value:
     """What a tensor is after it was written in place with the graph of `result`."""
     leaf = leaf_below(target)
@@ -813,7 +914,9 @@ def tensor_attribute(run: Interpreter, value: Tensor, name: str, e: ir.Attr) -> 
         if found.nodes and value.certain:
             cuts.append(lost_here(run, Cut(".data", "data", place, tuple(found.nodes), stack=run.stack)))
         # It shares the memory, but not the count of the writes.
-        return Tensor(None, tuple(cuts), True, value.rank, value.dtype, opaque=value.opaque, storage=Storage(), made=place)
+        return Tensor(
+            None, tuple(cuts), True, value.rank, value.dtype, opaque=value.opaque, storage=Storage(), made=place
+        )
     if name == "grad":
         if value.leaf is not None:
             value.leaf.cells["grad-read"] = True
@@ -843,7 +946,9 @@ def number_of(run: Interpreter, value: Value, how: str, place: Place | None) -> 
     found.add(run, value)
     if run.compiled is not None and place is not None:
         run.record(events.GraphBreak(place, run.stack, how, run.compiled))
-    return Number(cut_of(run, found, how, "number", place), place, how, value.measure if isinstance(value, Tensor) else "")
+    return Number(
+        cut_of(run, found, how, "number", place), place, how, value.measure if isinstance(value, Tensor) else ""
+    )
 
 
 # ---------------------------------------------------------------- methods
@@ -865,7 +970,9 @@ def call_method(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Cal
         return detach(run, tensor, name, place, e)
     if name in SAME:
         result = convert(run, owner, tensor, name, args, place)
-        return replace(result, shape=tensor.shape) if isinstance(result, Tensor) and tensor.shape is not None else result
+        return (
+            replace(result, shape=tensor.shape) if isinstance(result, Tensor) and tensor.shape is not None else result
+        )
     if name in ("new_tensor",):
         return rewrap(run, args.positional[0] if args.positional else UNKNOWN, args, place, ".new_tensor()")
     if name == "__array__":
@@ -903,12 +1010,21 @@ def call_method(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Cal
 
 
 def changed(
-    run: Interpreter, owner: Value, tensor: Tensor, result: Value, place: Place | None, name: str, how: str, expression: ir.Expr | None
+    run: Interpreter,
+    owner: Value,
+    tensor: Tensor,
+    result: Value,
+    place: Place | None,
+    name: str,
+    how: str,
+    expression: ir.Expr | None,
 ) -> Value:
     """What a call returns that has written its first tensor, `owner`, in place; `expression` is how that is reached."""
     if isinstance(result, Tensor) and result.dead and tensor.live and run.state.mode.records:
         # Overwritten: it still requires grad, and its gradient is zero.
-        node = Node(name, place, (tensor.node,) if tensor.node is not None else (), result.cuts, zero=True, stack=run.stack)
+        node = Node(
+            name, place, (tensor.node,) if tensor.node is not None else (), result.cuts, zero=True, stack=run.stack
+        )
         result = replace(result, node=node)
     elif isinstance(result, Tensor) and result.dead and not tensor.dead:
         result = replace(result, certain=False)
@@ -970,9 +1086,13 @@ def convert(run: Interpreter, owner: Value, tensor: Tensor, name: str, args: Arg
     if tensor.leaf is not None:
         # On the device and in the dtype that it has, the very same tensor comes back; elsewhere a new one (facts).
         tag = "parameter-moved" if tensor.leaf.kind == "parameter" else "leaf-moved"
-        node = Node(f".{name}(...)", place, (tensor.leaf.node,) if tensor.leaf.node else (), saves=False, stack=run.stack)
+        node = Node(
+            f".{name}(...)", place, (tensor.leaf.node,) if tensor.leaf.node else (), saves=False, stack=run.stack
+        )
         live = run.state.mode.records and tensor.leaf.cells.get("requires_grad") is True
-        return Tensor(node if live else None, (), False, tensor.rank, FLOAT, tag=tag, storage=tensor.storage, made=place)
+        return Tensor(
+            node if live else None, (), False, tensor.rank, FLOAT, tag=tag, storage=tensor.storage, made=place
+        )
     if not found.nodes:
         return replace(tensor, made=tensor.made)
     return recorded(run, name, found, place, tensor.rank, tensor.dtype if not casts else FLOAT, tensor.storage, saves=False,
@@ -986,7 +1106,13 @@ def rewrap(run: Interpreter, value: Value, args: Args, place: Place | None, how:
     cuts = list(found.cuts)
     if found.nodes and place is not None:
         cuts.append(lost_here(run, Cut(how, "rewrap", place, tuple(found.nodes), stack=run.stack)))
-    rank = SCALAR if isinstance(value, (Number, Const)) else found.tensors[0].rank if isinstance(value, Tensor) else ANY_RANK
+    rank = (
+        SCALAR
+        if isinstance(value, (Number, Const))
+        else found.tensors[0].rank
+        if isinstance(value, Tensor)
+        else ANY_RANK
+    )
     dtype = ANY_DTYPE
     wanted = args.get(None, "dtype", None)
     if isinstance(wanted, External):
@@ -1010,6 +1136,7 @@ def with_flag(run: Interpreter, tensor: Tensor, args: Args, place: Place | None,
             run.record(events.GradFlag(place, run.stack, f"{how} with requires_grad=True", tensor, True, tensor))
         return replace(tensor, leaf=leaf, node=leaf.node, dtype=FLOAT, storage=leaf.storage)
     return tensor if truth is False else replace(tensor, certain=False)
+
 
 # The parts of the interpreter know each other: these come when this one is complete.
 from . import calls as _calls  # noqa: E402

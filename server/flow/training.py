@@ -220,9 +220,15 @@ def backward(
     event.reached = tuple(leaf for leaf in (*found.sure, *found.maybe) if leaf.cells.get("requires_grad") is not False)
     if found.errors:
         first = found.errors[0]
-        run.record(events.Raised(place, run.stack, "no-derivative", first.error, ((first.place, first.op),) if first.place else ()))
+        run.record(
+            events.Raised(
+                place, run.stack, "no-derivative", first.error, ((first.place, first.op),) if first.place else ()
+            )
+        )
     freed: dict[Node, Place] = run.notes.setdefault("freed", {})  # type: ignore[assignment]
-    event.freed = tuple((n, freed[n]) for n in found.nodes if n.saves and isinstance(freed.get(n), Place)) if sure else ()
+    event.freed = (
+        tuple((n, freed[n]) for n in found.nodes if n.saves and isinstance(freed.get(n), Place)) if sure else ()
+    )
     event.changed = _changed(found) if sure and not event.freed else ()
     if keeps is False:
         for n in found.nodes:
@@ -299,7 +305,12 @@ def _binding(run: Interpreter, e: ir.Call) -> Place | None:
     last: Place | None = None
     if frame.function is None:
         for unit in frame.module.units:
-            if unit.start + len(unit.text) <= frame.base and name in unit.text and not unit.is_def and unit.kind == "code":
+            if (
+                unit.start + len(unit.text) <= frame.base
+                and name in unit.text
+                and not unit.is_def
+                and unit.kind == "code"
+            ):
                 found = list(_assignments(unit.ir, name))
                 if found:
                     start, end = ir.unpack(max(found))
@@ -385,7 +396,9 @@ def autograd_call(run: Interpreter, name: str, args: Args, e: ir.Call) -> Value:
     return Sequence("tuple", {"items": None, "each": each})
 
 
-def called_event(run: Interpreter, name: str, args: Args, e: ir.Call, result: Value, owner: Value | None = None) -> None:
+def called_event(
+    run: Interpreter, name: str, args: Args, e: ir.Call, result: Value, owner: Value | None = None
+) -> None:
     instance = run.frame.instance
     run.record(
         events.Called(
@@ -400,7 +413,11 @@ def called_event(run: Interpreter, name: str, args: Args, e: ir.Call, result: Va
 
 
 def clear(
-    run: Interpreter, leaves: list[Leaf] | tuple[Leaf, ...], place: Place | None, optimizer: Object | None, zeros: bool = False
+    run: Interpreter,
+    leaves: list[Leaf] | tuple[Leaf, ...],
+    place: Place | None,
+    optimizer: Object | None,
+    zeros: bool = False,
 ) -> None:
     """Gradients are set to None, or (perhaps, with `zeros`) to zero."""
     for leaf in leaves:
@@ -449,14 +466,20 @@ def why_none(run: Interpreter, value: GradOf) -> str:
         return ""
     if isinstance(value.of, ParameterOf) and value.of.all_of:
         # Each one in turn: the first without a gradient is enough.
-        grads = [g for g, leaf in zip(grads, value.leaves, strict=True) if g.state == "none" and leaf.kind != "weights"] or [
-            g for g in grads if g.state == "none"
-        ]
+        grads = [
+            g for g, leaf in zip(grads, value.leaves, strict=True) if g.state == "none" and leaf.kind != "weights"
+        ] or [g for g in grads if g.state == "none"]
     elif isinstance(value.of, ParameterOf):
         return ""
-    if "taint" in run.notes and not set(value.leaves) <= {leaf for obj in run.objects for leaf in optimizer_leaves(obj)}:
+    if "taint" in run.notes and not set(value.leaves) <= {
+        leaf for obj in run.objects for leaf in optimizer_leaves(obj)
+    }:
         return ""  # a backward through something unknown has marked those of optimizers only
-    if grads and all(g.state == "none" for g in grads) and all(leaf.cells.get("escaped") is None for leaf in value.leaves):
+    if (
+        grads
+        and all(g.state == "none" for g in grads)
+        and all(leaf.cells.get("escaped") is None for leaf in value.leaves)
+    ):
         return "cleared" if grads[0].place is not None else "no-backward"
     return ""
 
@@ -474,7 +497,9 @@ def call_grad_method(run: Interpreter, owner: GradOf, name: str, args: Args, e: 
     return Tensor(dtype=FLOAT)
 
 
-def set_tensor_attribute(run: Interpreter, owner: Value, name: str, value: Value, place: Place, target: ir.Attr) -> None:
+def set_tensor_attribute(
+    run: Interpreter, owner: Value, name: str, value: Value, place: Place, target: ir.Attr
+) -> None:
     """`x.requires_grad = ...`, `x.grad = ...`, `x.data = ...`"""
     leaves: tuple[Leaf, ...] = ()
     if isinstance(owner, ParameterOf):
@@ -484,7 +509,11 @@ def set_tensor_attribute(run: Interpreter, owner: Value, name: str, value: Value
     if name == "requires_grad":
         truth = run.truth(value)
         before = owner if isinstance(owner, Tensor) else None
-        run.record(events.GradFlag(place, run.stack, "requires_grad = ...", owner, truth, before, run.assigned_e, run.condition))
+        run.record(
+            events.GradFlag(
+                place, run.stack, "requires_grad = ...", owner, truth, before, run.assigned_e, run.condition
+            )
+        )
         if leaves:
             part = isinstance(owner, Tensor) and owner.tag == "part"
             _modules.set_flags(run, leaves, truth, not part and (not isinstance(owner, ParameterOf) or owner.all_of))
@@ -531,7 +560,9 @@ def tensor_flag(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Cal
     truth = run.truth(flag) if flag is not None else True
     if place is not None:
         before = owner if isinstance(owner, Tensor) else None
-        run.record(events.GradFlag(place, run.stack, f".requires_grad_({'' if truth else truth})", owner, truth, before))
+        run.record(
+            events.GradFlag(place, run.stack, f".requires_grad_({'' if truth else truth})", owner, truth, before)
+        )
     if isinstance(owner, ParameterOf):
         _modules.set_flags(run, owner.leaves, truth, owner.all_of)
         return owner
@@ -563,8 +594,16 @@ def make_optimizer(run: Interpreter, obj: Object, args: Args, place: Place) -> N
     run.objects.append(obj)
     run.record(
         events.OptimizerMade(
-            place, run.stack, obj, tuple(leaves), exact, used, (params,), in_loop=bool(run.frame.loops),
-            argument_place=args.place(0, "params"), options=args,
+            place,
+            run.stack,
+            obj,
+            tuple(leaves),
+            exact,
+            used,
+            (params,),
+            in_loop=bool(run.frame.loops),
+            argument_place=args.place(0, "params"),
+            options=args,
         )
     )
 
@@ -590,7 +629,11 @@ def parameters_in(run: Interpreter, value: Value, place: Place) -> tuple[list[Le
                 pair = item.cells.get("items")
                 item = pair[1] if isinstance(pair, tuple) and len(pair) == 2 else item
             # What a list was made of was iterated over then: it is in the list, used up or not.
-            inner = replace(item, cells={}) if isinstance(item, Parameters) and "parts" in getattr(value, "cells", {}) else item
+            inner = (
+                replace(item, cells={})
+                if isinstance(item, Parameters) and "parts" in getattr(value, "cells", {})
+                else item
+            )
             found, complete, used = parameters_in(run, inner, place) if isinstance(inner, Value) else ([], False, None)
             leaves += found
             exact, used_up = exact and complete, used_up or used
@@ -623,7 +666,8 @@ def parts_of(value: Sequence | Range) -> tuple[Value, ...]:
 
 def is_optimizer(value: Value) -> bool:
     return isinstance(value, Object) and (
-        torchlib.optimizer(_modules.library_class(value)) is not None or _modules.library_class(value) == "torch.optim.Optimizer"
+        torchlib.optimizer(_modules.library_class(value)) is not None
+        or _modules.library_class(value) == "torch.optim.Optimizer"
     )
 
 
@@ -712,7 +756,9 @@ def object_attribute(run: Interpreter, obj: Object, name: str, place: Place) -> 
     if is_optimizer(obj):
         if name == "param_groups":
             each = ParameterOf(optimizer_leaves(obj), all_of=obj.cells.get("exact") is True)
-            group = Mapping({("key", "params"): Sequence("list", {"items": None, "each": each}), "rest": Number()}, place, False)
+            group = Mapping(
+                {("key", "params"): Sequence("list", {"items": None, "each": each}), "rest": Number()}, place, False
+            )
             return Sequence("list", {"items": None, "each": group})
         if name in ("state", "defaults"):
             return UNKNOWN
@@ -805,7 +851,9 @@ def disabled(run: Interpreter, scaler: Object) -> bool:
     return enabled is not None and run.truth(enabled) is False
 
 
-def _distribution_tensor(run: Interpreter, obj: Object, place: Place, how: str, cut: bool = False, extra: Value | None = None) -> Tensor:
+def _distribution_tensor(
+    run: Interpreter, obj: Object, place: Place, how: str, cut: bool = False, extra: Value | None = None
+) -> Tensor:
     found = _tensors.Inputs()
     made = obj.cells.get("args")
     if isinstance(made, Args):
@@ -849,7 +897,9 @@ def data_of(run: Interpreter, obj: Object) -> Value:
     single = isinstance(dataset, Object) and dataset.cells.get("tensors")
     if isinstance(single, tuple) and single and not (isinstance(collate, Value) and not _is_none(collate)):
         size = batch_size(obj)
-        return Sequence("list", {"items": tuple(replace(DATA, shape=shapes.rows(shapes.of_value(t), size)) for t in single)})
+        return Sequence(
+            "list", {"items": tuple(replace(DATA, shape=shapes.rows(shapes.of_value(t), size)) for t in single)}
+        )
     if "tensors" in obj.cells or isinstance(dataset, Object):
         return DATA
     return DATA if obj.cells.get("collate") is None else UNKNOWN
@@ -869,7 +919,11 @@ def batch_of(run: Interpreter, item: Value, size: int | None = None) -> Value:
     if isinstance(item, Sequence) and isinstance(item.cells.get("items"), tuple):
         return Sequence("list", {"items": tuple(batch_of(run, i, size) for i in item.cells["items"])})  # type: ignore[attr-defined]
     if isinstance(item, Mapping):
-        return Mapping({k: batch_of(run, v, size) for k, v in item.cells.items() if isinstance(v, Value)}, item.place, item.complete)
+        return Mapping(
+            {k: batch_of(run, v, size) for k, v in item.cells.items() if isinstance(v, Value)},
+            item.place,
+            item.complete,
+        )
     if isinstance(item, Tensor) and graph_of(item)[0] is not None:
         return UNKNOWN
     if isinstance(item, Union):

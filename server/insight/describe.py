@@ -179,13 +179,17 @@ class Describer:
         arrays = {isinstance(v, Array) for v in values}
         if arrays == {True}:
             noun = "NumPy array"
-        elif arrays == {False} and all(v.cut is not None or v.source is not None for v in values if isinstance(v, Number)):
+        elif arrays == {False} and all(
+            v.cut is not None or v.source is not None for v in values if isinstance(v, Number)
+        ):
             noun = "Python number"
         else:
             return "", []
         sources = {v.source: v.how for v in values if isinstance(v, Number) and v.cut is None and v.source is not None}
         lines = self.cuts(cuts.values())
-        lines += [f"taken out of a tensor by `{how}` ({self.where(place)})" for place, how in list(sources.items())[:1] if how]
+        lines += [
+            f"taken out of a tensor by `{how}` ({self.where(place)})" for place, how in list(sources.items())[:1] if how
+        ]
         return f"{noun}, no gradient", lines
 
     def _gradient(self, looks: Sequence[Seen]) -> tuple[str, list[str]]:
@@ -237,9 +241,7 @@ class Describer:
             if leaves:
                 lines.append(f"holds {'' if exact else 'at least '}{self.list(leaves)}")
             flow = next((f for f in self.observed.flows if obj in f.objects), None)
-            steps = dict.fromkeys(
-                e.place for f in self.observed.flows for e in f.of(events.Step) if e.optimizer is obj
-            )
+            steps = dict.fromkeys(e.place for f in self.observed.flows for e in f.of(events.Step) if e.optimizer is obj)
             if steps:
                 lines.append("steps at " + ", ".join(self.where(place) for place in list(steps)[:3]))
             elif flow is not None and flow.whole and flow.complete and not obj.cells.get("escaped"):
@@ -327,7 +329,9 @@ class Describer:
 def listed(names: Sequence[str]) -> str:
     """Some names, the others counted."""
     names = list(dict.fromkeys(names))
-    return ", ".join(names[:NAMES_LIMIT]) + (f" and {len(names) - NAMES_LIMIT} more" if len(names) > NAMES_LIMIT else "")
+    return ", ".join(names[:NAMES_LIMIT]) + (
+        f" and {len(names) - NAMES_LIMIT} more" if len(names) > NAMES_LIMIT else ""
+    )
 
 
 def _quoted(names: Iterable[str]) -> str:

@@ -343,7 +343,9 @@ def hints(insight: Insight, findings: Sequence[Finding]) -> list[Hint]:
             if line_of(end) in told or (origin.path == insight.path and line_of(origin.start) == line_of(start)):
                 continue
             told.add(line_of(end))
-            found.append(Hint(insight.line_end(line_of(end)), CUT_LABEL if origin is cut.place else MODE_LABEL, "", origin))
+            found.append(
+                Hint(insight.line_end(line_of(end)), CUT_LABEL if origin is cut.place else MODE_LABEL, "", origin)
+            )
     found += _losses(insight, told)
     heads: set[object] = set()
     for region in insight.regions:
@@ -425,7 +427,12 @@ def _class_lenses(insight: Insight) -> Iterator[Lens]:
                 continue
             for obj in flow.objects:
                 cls = obj.cls
-                if not isinstance(cls, Class) or cls.place.path != insight.path or cls.place in seen or not is_module(obj):
+                if (
+                    not isinstance(cls, Class)
+                    or cls.place.path != insight.path
+                    or cls.place in seen
+                    or not is_module(obj)
+                ):
                     continue
                 leaves, exact = leaves_of(flow.run, obj)
                 if obj.cells.get("closed") or not leaves:

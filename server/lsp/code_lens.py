@@ -34,7 +34,9 @@ def register(server: GradlineServer) -> None:
             if view.holds(lens.start, lens.end):
                 at = view.range(lens.start, lens.end)
                 places = [location for place in lens.places if (location := server.location(place))]
-                found.append(types.CodeLens(at, types.Command(lens.title, SHOW, arguments=[view.uri, at.start, places])))
+                found.append(
+                    types.CodeLens(at, types.Command(lens.title, SHOW, arguments=[view.uri, at.start, places]))
+                )
         return found
 
 

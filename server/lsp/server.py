@@ -36,7 +36,18 @@ from .transport import Inbox, deliver, own_stdout
 
 LOG = logging.getLogger(__name__)
 
-FEATURES = (config, diagnostics, hover, semantic_tokens, inlay_hints, code_actions, code_lens, notebooks, custom, looking)
+FEATURES = (
+    config,
+    diagnostics,
+    hover,
+    semantic_tokens,
+    inlay_hints,
+    code_actions,
+    code_lens,
+    notebooks,
+    custom,
+    looking,
+)
 
 Answer = TypeVar("Answer")
 

@@ -28,7 +28,12 @@ def _retained(tree: Tree, loss: Any) -> tuple[Edit, ...]:
     """The edit that takes `retain_graph=True` away, if that is all that the backward is told."""
     cst = tree.cst
     call: Any = tree.enclosing(loss, cst.Call)
-    if call is None or len(call.args) != 1 or call.args[0].keyword is None or call.args[0].keyword.value != "retain_graph":
+    if (
+        call is None
+        or len(call.args) != 1
+        or call.args[0].keyword is None
+        or call.args[0].keyword.value != "retain_graph"
+    ):
         return ()
     start, end = tree.span(call)
     return (Edit(tree.path, tree.span(call.func)[1], end, "()"),) if start <= tree.span(loss)[0] else ()

@@ -50,7 +50,11 @@ def leaves_below(node: Node) -> list[Leaf]:
 def _stops_at(backward: events.Backward, event: events.GradFlag, unused: bool) -> bool:
     """Whether what the flag made is all that this backward reaches, and is its loss, or what nobody wants a gradient of."""
     value = backward.value
-    if backward.grad or not isinstance(value, Tensor) or not any(leaf.place == event.place for leaf in backward.reached):
+    if (
+        backward.grad
+        or not isinstance(value, Tensor)
+        or not any(leaf.place == event.place for leaf in backward.reached)
+    ):
         return False
     if any(leaf.kind != "tensor" for leaf in backward.reached):
         return False

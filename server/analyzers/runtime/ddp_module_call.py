@@ -39,7 +39,9 @@ def check(flow: Flow) -> Iterable[Finding]:
                 continue
             place = event.value_place
             for earlier in flow.events[:index]:
-                if (isinstance(earlier, events.Unwrapped) and earlier.wrapper is wrapper) or (isinstance(earlier, events.Forward) and earlier.module is inner and place == event.value_place):
+                if (isinstance(earlier, events.Unwrapped) and earlier.wrapper is wrapper) or (
+                    isinstance(earlier, events.Forward) and earlier.module is inner and place == event.value_place
+                ):
                     place = earlier.place
             yield Finding(
                 "", "", RULE.severity, place,

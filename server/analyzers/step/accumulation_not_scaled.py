@@ -47,7 +47,10 @@ def check(flow: Flow) -> Iterable[Finding]:
 def _cleared_each_time(flow: Flow, step: events.Step, backward: events.Backward) -> bool:
     leaves = set(step.leaves)
     return any(
-        leaves & set(zero.leaves) and zero.loops == step.loops and not zero.guards and zero.branches <= backward.branches
+        leaves & set(zero.leaves)
+        and zero.loops == step.loops
+        and not zero.guards
+        and zero.branches <= backward.branches
         for zero in flow.of(events.Zero)
     )
 

@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 def check(flow: Flow) -> Iterable[Finding]:
     stale = {event.place for event in flow.of(events.Step) if event.stale}  # never cleared: other rules say that
     for event in flow.of(events.Step):
-        if not event.leftover or len(event.leftover) < event.pending or not event.loops or event.place in stale or not known(flow, event.optimizer):
+        if (
+            not event.leftover
+            or len(event.leftover) < event.pending
+            or not event.loops
+            or event.place in stale
+            or not known(flow, event.optimizer)
+        ):
             continue
         leaf, made, other = event.leftover[0]
         if leaf.cells.get("grad-changed"):

@@ -75,9 +75,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         return None
     cst = tree.cst
     call: Any = tree.exactly(finding.place, cst.Call)
-    loop: Any = next(
-        (one for one in tree.nodes(cst.For) if tree.place(one.iter) == finding.trail[0].place), None
-    )
+    loop: Any = next((one for one in tree.nodes(cst.For) if tree.place(one.iter) == finding.trail[0].place), None)
     if call is None or loop is None or not isinstance(tree.parent(call), cst.Expr) or loop.orelse is not None:
         return None
     if len(tree.block(tree.statement(call))) < 2:
