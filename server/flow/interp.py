@@ -174,8 +174,6 @@ class Interpreter:
         self.depth_limit = DEPTH_LIMIT
         self.at = 0  # span of the call that is being evaluated
         self.complete = True
-        self.depth = 0
-        self.nesting = 0
         self.stack: Frames | None = None
         self.frames: list[Frame] = []
         self.scopes: dict[str, Scope] = {}  # path -> names of a module that was imported
@@ -191,11 +189,8 @@ class Interpreter:
         self.read: set[str] = set()  # paths whose text the result depends on
         self.objects: list[Object] = []
         self.watch: Watch | None = None
-        self.handled = 0  # inside so many `try` bodies
-        self.standalone: Class | None = None
         self.notes: dict[object, object] = {}
         self.compiled: Place | None = None  # what runs now was given to `torch.compile` there
-        self.classes: dict[tuple[str, int], Class] = {}
         self.assigned: Place | None = None  # the right side of the assignment that runs now
         self.assigned_e: ir.Expr | None = None
         self.condition: tuple[ir.Expr, bool] | None = None  # of the innermost `if`, and which way it is
@@ -273,9 +268,8 @@ class Interpreter:
         self.complete = False
 
     def do_expr(self, s: ir.ExprStmt) -> bool:
-        value = self.eval(s.value)
-        self.statement_value(s, value)
-        return isinstance(value, Method) and False
+        self.statement_value(s, self.eval(s.value))
+        return False
 
     def statement_value(self, s: ir.ExprStmt, value: Value) -> None:
         """A value that is thrown away: some of them tell of a mistake."""
@@ -607,7 +601,7 @@ class Interpreter:
         While tensors still gain or lose a graph from one pass to the next, there are more.
         """
         frame = self.frame
-        shallow = len(frame.loops) + self.nesting < NESTED_LOOP_LIMIT
+        shallow = len(frame.loops) < NESTED_LOOP_LIMIT
         rounds, most = (2, PASS_LIMIT) if shallow else (1, 2)
         if kind.length is not None:
             most = min(most, max(kind.length, rounds))
@@ -740,8 +734,6 @@ class Interpreter:
             frame.cleanups = [*frame.cleanups, lambda: self.run_body(s.final)]
         mark = state.mark()
         mode_before = state.mode
-        if s.handlers:
-            self.handled += 1
         modes: list[Mode] = []
         outer, self.notes["modes"] = self.notes.get("modes"), modes
         try:
@@ -750,8 +742,6 @@ class Interpreter:
                 ended = self.run_body(s.orelse)
         finally:
             self.notes["modes"] = outer
-            if s.handlers:
-                self.handled -= 1
         if s.handlers:
             normal = state.take(mark)
             out = [] if ended else [normal]

@@ -537,7 +537,6 @@ def set_item(run: Interpreter, owner: Value, index: Value, value: Value, target:
         else:
             old = owner.cells.get("rest")
             run.state.set(owner.cells, "rest", value if old is None else join(old, value))
-            run.notes.setdefault("dict-rest", []).append((owner, value, run.place(target.at)))  # type: ignore[attr-defined]
     elif isinstance(owner, Sequence):
         items = owner.cells.get("items")
         at = index.value if isinstance(index, Const) else None

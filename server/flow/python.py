@@ -756,7 +756,6 @@ def _sequence_method(run: Interpreter, owner: Sequence, name: str, args: Args, e
             value = args.positional[1]
         if e is not None:
             _objects.keep(run, value, "list", owner, args.places[-1] if args.places else run.place(e.at))
-            run.notes.setdefault("appended", []).append((owner, value, run.place(e.at)))  # type: ignore[attr-defined]
             run.record(events.Called(run.place(e.at), run.stack, "list.append", (owner, value), {}, NONE, owner,
                                      in_loop=len(run.frame.loops)))  # fmt: skip
         if isinstance(items, tuple) and not run.frame.repeating and name == "append":

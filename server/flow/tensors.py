@@ -435,60 +435,28 @@ def recorded(
     cuts = tuple(dict.fromkeys(found.cuts))
     storage = storage or Storage()
     inference = mode.kind == INFERENCE
+    kind = "inference" if inference else "mode"
+    by = mode.place if inference else None
+
+    def without_graph(certain: bool) -> Tensor:
+        return Tensor(
+            None, cuts, certain, rank, dtype, storage=storage, made=place, inference=inference, mode=by
+        )  # fmt: skip
+
     if not found.nodes:
         if mode.kind in (OFF, INFERENCE) and not view:
             # Whatever the inputs were, nothing is recorded here.
             if found.unknown and mode.place is not None and place is not None:
-                cuts = (*cuts, Cut(mode.how, "mode" if not inference else "inference", place, (), mode, run.stack))
-            return Tensor(
-                None,
-                cuts,
-                True,
-                rank,
-                dtype,
-                storage=storage,
-                made=place,
-                inference=inference,
-                mode=mode.place if inference else None,
-            )
-        return Tensor(
-            None,
-            cuts,
-            not found.unknown,
-            rank,
-            dtype,
-            storage=storage,
-            made=place,
-            inference=inference,
-            mode=mode.place if inference else None,
-        )
+                cuts = (*cuts, Cut(mode.how, kind, place, (), mode, run.stack))
+            return without_graph(True)
+        return without_graph(not found.unknown)
     if mode.kind in (OFF, INFERENCE):
         if view:  # a view made now lies about `requires_grad` (claim M27)
-            return Tensor(
-                None,
-                cuts,
-                False,
-                rank,
-                dtype,
-                storage=storage,
-                made=place,
-                inference=inference,
-                mode=mode.place if inference else None,
-            )
+            return without_graph(False)
         if place is not None and found.sure:
-            cut = Cut(mode.how, "mode" if not inference else "inference", place, tuple(found.nodes), mode, run.stack)
+            cut = Cut(mode.how, kind, place, tuple(found.nodes), mode, run.stack)
             cuts = (*cuts, lost_here(run, cut))
-        return Tensor(
-            None,
-            cuts,
-            True,
-            rank,
-            dtype,
-            storage=storage,
-            made=place,
-            inference=inference,
-            mode=mode.place if inference else None,
-        )
+        return without_graph(True)
     node = Node(
         shown, place, tuple(dict.fromkeys(found.nodes)), cuts, saves=saves, zero=zero, error=error,
         opaque=found.unknown, stack=run.stack, saved=saved,
