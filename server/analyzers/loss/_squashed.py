@@ -4,8 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...edits import Edit, FixContext
-from ...findings import Place
+from ...edits import Applicability, Edit, Fix, FixContext
+from ...findings import Finding, Place
+
+
+def taken_away(finding: Finding, context: FixContext, message: str) -> Fix | None:
+    """The fix that takes away what squashes the loss's input, at the end of the trail.
+
+    Not safe where the input comes from another function, whose other callers may want probabilities.
+    """
+    origin = finding.trail[-1].place
+    edits = without(context, origin)
+    if edits is None:
+        return None
+    returned = context.scope(origin) != context.scope(finding.place)
+    return Fix(message, Applicability.UNSAFE if returned else Applicability.SAFE, edits)
 
 
 def without(context: FixContext, place: Place) -> tuple[Edit, ...] | None:

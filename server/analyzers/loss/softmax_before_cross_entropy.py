@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ...edits import Applicability, Fix, FixContext
+from ...edits import Fix, FixContext
 from ...findings import Finding, Severity, Step
 from ...rule import Rule
 from ._inputs import made_by, uses
-from ._squashed import without
+from ._squashed import taken_away
 
 if TYPE_CHECKING:
     from ...flow import Flow
@@ -35,12 +35,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
 
     Needs: the trail ends at the call of the softmax, or at the layer of a `Sequential`.
     """
-    origin = finding.trail[-1].place
-    edits = without(context, origin)
-    if edits is None:
-        return None
-    returned = context.scope(origin) != context.scope(finding.place)
-    return Fix("Give the loss the scores", Applicability.UNSAFE if returned else Applicability.SAFE, edits)
+    return taken_away(finding, context, "Give the loss the scores")
 
 
 RULE = Rule(code="GL801", severity=Severity.WARNING, check=check)
