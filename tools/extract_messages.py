@@ -1,0 +1,80 @@
+"""What a catalogue of `server/messages` must have an entry for: `python tools/extract_messages.py [LANGUAGE]`.
+
+Prints, as JSON that can be pasted into the catalogue, the English texts that have no entry yet; and on stderr the
+entries that no text uses any more. Exits with 1 if there are any of either.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import string
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+SERVER = Path(__file__).parent.parent / "server"
+SAYS = ("say", "joined")
+
+
+class Use(NamedTuple):
+    """One `say(...)` of a file: its template, and the names that it gives values to."""
+
+    template: str
+    values: frozenset[str]
+    where: str
+
+
+def placeholders(template: str) -> frozenset[str]:
+    """The names in braces of a template. Raises ValueError if its braces do not match."""
+    return frozenset(name for _, name, _, _ in string.Formatter().parse(template) if name is not None)
+
+
+def uses(text: str, where: str) -> Iterator[Use]:
+    """Every text that a module's source says. Raises ValueError, with the line, for one that is not a literal."""
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id not in SAYS:
+            continue
+        template = node.args[1 if node.func.id == "joined" else 0]
+        if not isinstance(template, ast.Constant) or not isinstance(template.value, str):
+            raise ValueError(f"{where}:{node.lineno}: the text of {node.func.id}() must be one literal string")
+        values = frozenset(keyword.arg for keyword in node.keywords if keyword.arg is not None)
+        if node.func.id == "joined":
+            values = frozenset(("first", "rest"))
+        yield Use(template.value, values, f"{where}:{node.lineno}")
+
+
+def all_uses() -> list[Use]:
+    """Every text that gradline says, and the summary of every rule."""
+    found: list[Use] = []
+    for path in sorted(SERVER.rglob("*.py")):
+        where = path.relative_to(SERVER.parent).as_posix()
+        text = path.read_text(encoding="utf-8")
+        if path.parent.parent.name == "analyzers" and not path.name.startswith("_"):
+            summary = (ast.get_docstring(ast.parse(text)) or "").strip().split("\n")[0]
+            found.append(Use(summary, frozenset(), f"{where}:1"))
+        if path.parent.name != "messages":
+            found.extend(uses(text, where))
+    return found
+
+
+def catalogue(language: str) -> dict[str, str]:
+    """The entries of a language's catalogue."""
+    return json.loads((SERVER / "messages" / f"{language}.json").read_text(encoding="utf-8"))
+
+
+def main(language: str = "zh-cn") -> int:
+    wanted = {use.template: use.where for use in all_uses()}
+    known = catalogue(language)
+    missing = {template: where for template, where in wanted.items() if template not in known}
+    stale = [template for template in known if template not in wanted]
+    if missing:
+        print(json.dumps(missing, indent=2, ensure_ascii=False))
+    for template in stale:
+        print(f"no longer used: {template}", file=sys.stderr)
+    return 1 if missing or stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:2]))
