@@ -74,7 +74,7 @@ def _with(tree: Tree, node: Any, statement: cst.BaseStatement, victims: list[tup
         edits += [Edit(tree.path, start, end, header), *tree.indented(tree.line_end(end), tree.block_end(runs[0][-1]))]
         edits += [edit for run in runs[1:] for edit in tree.wrap(run[0], run[-1], header)]
     else:
-        edits.append(tree.delete(_only(statement)))
+        edits.append(_deleted(tree, statement, runs))
         edits += [
             edit for n, run in enumerate(runs) for edit in tree.wrap(run[0], run[-1], header + comment * (n == 0))
         ]
@@ -83,6 +83,16 @@ def _with(tree: Tree, node: Any, statement: cst.BaseStatement, victims: list[tup
     edits += decorated
     what = "what follows" if runs else "the functions"
     return Fix(f"Switch gradients off only for {what}", Applicability.SAFE, tuple(edits))
+
+
+def _deleted(tree: Tree, statement: Any, runs: list[list[Any]]) -> Edit:
+    """Takes the switch away; a comment above it then stands directly above what goes under the `with`."""
+    edit = tree.delete(_only(statement))
+    if not runs or not tree.text(tree.line_start(edit.start - 1), edit.start).lstrip().startswith("#"):
+        return edit
+    following = tree.line_start(tree.span(runs[0][0])[0])
+    between = tree.text(edit.end, following)
+    return edit._replace(end=following) if edit.end < following and not between.strip() else edit
 
 
 def _on_function(tree: Tree, statement: cst.BaseStatement, header: str) -> Fix | None:
