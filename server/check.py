@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # A file or function without any of these words can't be the place of a finding, and is not interpreted for its own
 # sake (it is when others call it).
-TRIGGERS = ("backward", "grad", "optim", "nn", "autocast", "Scaler", ".step", "Parameter", "checkpoint")
+TRIGGERS = ("backward", "grad", "optim", "nn.", " nn", "autocast", "Scaler", ".step", "Parameter", "checkpoint")
 
 
 def may_speak(text: str) -> bool:
@@ -29,16 +29,29 @@ def may_speak(text: str) -> bool:
 # What a function that is judged alone must have in it: most of what rules look for needs a backward or an optimizer, and
 # a library's functions have neither. A constructor is judged for what it puts into plain containers, a forward for what
 # it makes anew at every call.
-ALONE = re.compile(
-    r"backward\(|\.backward\b|require_grad\b|\.requires_grad[ \t]*=(?!=)|requires_grad=True|Scaler\b|\bcheckpoint\("
-    r"|\.grad\b|\.step\b|zero_grad|(?:\bF|functional)\.\w*(?:dropout|rrelu)|\.(?:detach\(\)|eval|train)[ \t]*$"
-    r"|^[ \t]*(?:torch\.)?(?:no_grad|enable_grad|inference_mode)(?:\(\))?[ \t]*(?:#|$)"
-    r"|\bwith[ \t]+(?:torch\.)?(?:no_grad|enable_grad|inference_mode)[ \t]*:",
-    re.MULTILINE,
+# Each word is looked for first, which is ten times as fast as a pattern; None: the word is enough.
+ALONE: tuple[tuple[str, re.Pattern[str] | None], ...] = tuple(
+    (word, re.compile(pattern, re.MULTILINE) if pattern else None)
+    for word, pattern in (
+        ("backward", r"backward\(|\.backward\b"),
+        ("require_grad", r"require_grad\b"),
+        ("requires_grad", r"\.requires_grad[ \t]*=(?!=)|requires_grad=True"),
+        ("Scaler", r"Scaler\b"),
+        ("checkpoint(", r"\bcheckpoint\("),
+        (".grad", r"\.grad\b"),
+        (".step", r"\.step\b"),
+        ("zero_grad", None),
+        ("dropout", r"(?:\bF|functional)\.\w*dropout"),
+        ("rrelu", r"(?:\bF|functional)\.rrelu"),
+        (".detach()", r"\.detach\(\)[ \t]*$"),
+        (".eval", r"\.eval[ \t]*$"),
+        (".train", r"\.train[ \t]*$"),
+        *(
+            (word, rf"^[ \t]*(?:torch\.)?{word}(?:\(\))?[ \t]*(?:#|$)|\bwith[ \t]+(?:torch\.)?{word}[ \t]*:")
+            for word in ("no_grad", "enable_grad", "inference_mode")
+        ),
+    )
 )
-# One of these is in whatever ALONE matches; looking for plain words is ten times as fast.
-ALONE_WORDS = ("backward", "requires_grad", "require_grad", "Scaler", "checkpoint(", ".grad", ".step", "zero_grad",
-               "dropout", "rrelu", ".detach()", ".eval", ".train", "no_grad", "enable_grad", "inference_mode")  # fmt: skip
 # A parameter that does not stay one: something is done to the result of `nn.Parameter(...)`.
 CHANGED = re.compile(r"\bParameter\([^\n]*\)[ \t]*[.*/+@-]|^[ \t]*\)[ \t]*[.*/+@-]", re.MULTILINE)
 CONTAINER = re.compile(r"\bnn\.[A-Z]\w+\(")
@@ -52,8 +65,9 @@ LOSSES = re.compile(r"cross_entropy|CrossEntropy|_with_logits|WithLogits")
 
 def judged_alone(name: str, text: str) -> bool:
     """Whether a function that nothing reaches can be the place of a finding."""
-    if any(word in text for word in ALONE_WORDS) and ALONE.search(text) is not None:
-        return True
+    for word, pattern in ALONE:
+        if word in text and (pattern is None or pattern.search(text) is not None):
+            return True
     if "Parameter(" in text and (name == "forward" or CHANGED.search(text) is not None):
         return True
     if name == "__init__":

@@ -21,6 +21,7 @@ from .units import Unit, Units, cut
 
 # Words that may change grad mode when they run at module level; nothing else outlives a `with` block (claims M9).
 SWITCHES = re.compile(r"set_grad_enabled|(?:_grad|inference_mode)\s*\([^()]*\)\s*\.__enter__|enter_context\(\s*torch")
+SWITCHING_WORDS = ("set_grad_enabled", "__enter__", "enter_context")  # one of them is in whatever that matches
 # Libraries that are modelled or known to leave grad mode alone; they are never opened.
 MODELLED = frozenset({"torch", "numpy", "torchvision", "torchaudio", "scipy", "pandas", "matplotlib", "sklearn", "tqdm",
                       "jax", "tensorflow", "transformers", "accelerate", "lightning", "pytorch_lightning", "PIL", "cv2",
@@ -289,7 +290,8 @@ class Project:
     @staticmethod
     def _switches(module: Module) -> bool:
         """Whether the module's own top level switches, or calls a function of the module that does."""
-        if not SWITCHES.search(module.source.text):
+        text = module.source.text
+        if not any(word in text for word in SWITCHING_WORDS) or not SWITCHES.search(text):
             return False
         top: list[str] = []
         switching: list[str] = []
