@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 SERVER = Path(__file__).parent.parent / "server"
 SAYS = ("say", "joined")
+PACKAGE = "server/messages/__init__.py"
 
 
 class Use(NamedTuple):
@@ -33,10 +34,15 @@ def placeholders(template: str) -> frozenset[str]:
 
 def uses(text: str, where: str) -> Iterator[Use]:
     """Every text that a module's source says. Raises ValueError, with the line, for one that is not a literal."""
-    for node in ast.walk(ast.parse(text)):
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id not in SAYS:
+    nodes = list(ast.walk(ast.parse(text)))
+    imports = (n for n in nodes if isinstance(n, ast.ImportFrom) and (n.module or "").split(".")[-1] == "messages")
+    makers = SAYS if where == PACKAGE else {alias.name for node in imports for alias in node.names}.intersection(SAYS)
+    for node in nodes:
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id not in makers:
             continue
         template = node.args[1 if node.func.id == "joined" else 0]
+        if where == PACKAGE and isinstance(template, ast.Name):
+            continue  # `say` of what `joined` is given
         if not isinstance(template, ast.Constant) or not isinstance(template.value, str):
             raise ValueError(f"{where}:{node.lineno}: the text of {node.func.id}() must be one literal string")
         values = frozenset(keyword.arg for keyword in node.keywords if keyword.arg is not None)
@@ -54,8 +60,7 @@ def all_uses() -> list[Use]:
         if path.parent.parent.name == "analyzers" and not path.name.startswith("_"):
             summary = (ast.get_docstring(ast.parse(text)) or "").strip().split("\n")[0]
             found.append(Use(summary, frozenset(), f"{where}:1"))
-        if path.parent.name != "messages":
-            found.extend(uses(text, where))
+        found.extend(uses(text, where))
     return found
 
 

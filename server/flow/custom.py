@@ -23,6 +23,7 @@ from ..facts import (
     Wrapped,
 )
 from ..findings import Place
+from ..messages import say
 from . import events
 from .calls import call
 from .interp import Args, Interpreter
@@ -114,7 +115,11 @@ def check_gradients(run: Interpreter, cls: Class, inputs: int | None = None) -> 
         if values < least or (most is not None and values - extra_none > most):
             start, end = ir.unpack(statement.value.at)
             place = Place(cls.module.path, backward.base + start, backward.base + end)
-            expected = str(least) if most == least else f"at least {least}" if most is None else f"{least} to {most}"
+            expected = say("1 input") if least == 1 else say("{n} inputs", n=least)
+            if most is None:
+                expected = say("at least {n} inputs", n=least)
+            elif most != least:
+                expected = say("{least} to {most} inputs", least=least, most=most)
             data: dict[str, object] = {"name": cls.name, "expected": expected, "got": values, "missing": least - values}
             run.record(events.Raised(place, run.stack, "function-gradient-count", cls.name, data=data))
 

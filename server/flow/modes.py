@@ -22,6 +22,7 @@ from ..facts import (
     Value,
 )
 from ..findings import Place
+from ..messages import say
 from . import events
 from .interp import Args, Interpreter
 
@@ -184,7 +185,7 @@ def _maybe(run: Interpreter, value: Union) -> tuple[Value, Callable[[], None]]:
         else:
             kinds.add(before.kind)
     kind = kinds.pop() if len(kinds) == 1 else MAYBE
-    run.state.mode = Mode(kind, place, "one of several contexts")
+    run.state.mode = Mode(kind, place, say("one of several contexts"))
 
     def leave() -> None:
         run.state.mode = before

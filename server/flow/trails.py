@@ -6,35 +6,47 @@ from collections.abc import Iterable
 
 from ..facts import Cut, Frames, Mode
 from ..findings import Place, Step
+from ..messages import Text, say
 
 # A trail longer than this tells nobody anything; the origin is always kept.
 TRAIL_LIMIT = 8
 
-_NOTES = {
-    "detach": "{how} detaches the value from its graph here",
-    "data": "{how} gives the values without their graph",
-    "number": "{how} makes a Python number, which knows no graph",
-    "numpy": "{how} leaves torch for NumPy, which keeps no graph",
-    "rewrap": "{how} copies the values into a new tensor, without their graph",
-    "leaf": "{how} makes a new leaf and leaves the graph behind",
-    "op": "{how} has no gradient: the graph ends here",
-    "zero": "the gradient of {how} is zero everywhere",
-    "grad": "{how} without `create_graph=True` gives constants",
-    "checkpoint": "a reentrant checkpoint needs a direct tensor argument that requires grad",
-}
+
+def cut_note(cut: Cut) -> Text:
+    """What ends the line at a cut."""
+    how = cut.how if cut.how.endswith(")") or cut.how.startswith(".") else f"`{cut.how}`"
+    match cut.kind:
+        case "detach":
+            return say("{how} detaches the value from its graph here", how=how)
+        case "data":
+            return say("{how} gives the values without their graph", how=how)
+        case "number":
+            return say("{how} makes a Python number, which knows no graph", how=how)
+        case "numpy":
+            return say("{how} leaves torch for NumPy, which keeps no graph", how=how)
+        case "rewrap":
+            return say("{how} copies the values into a new tensor, without their graph", how=how)
+        case "leaf":
+            return say("{how} makes a new leaf and leaves the graph behind", how=how)
+        case "zero":
+            return say("the gradient of {how} is zero everywhere", how=how)
+        case "grad":
+            return say("{how} without `create_graph=True` gives constants", how=how)
+        case "checkpoint":
+            return say("a reentrant checkpoint needs a direct tensor argument that requires grad")
+        case _ if cut.how == "used as an index":
+            return say("an index has no gradient: the graph ends here")
+        case _:
+            return say("{how} has no gradient: the graph ends here", how=how)
 
 
-def cut_note(cut: Cut) -> str:
-    how = cut.how if cut.how.endswith(")") or cut.how.startswith((".", "used")) else f"`{cut.how}`"
-    return _NOTES[cut.kind].format(how=how)
-
-
-def mode_note(mode: Mode) -> str:
+def mode_note(mode: Mode) -> Text:
+    """What a grad mode that is off does."""
     if mode.persistent:
-        return f"{mode.how} turns gradients off until somebody turns them on again"
+        return say("{how} turns gradients off until somebody turns them on again", how=mode.how)
     if mode.kind == "inference":
-        return f"{mode.how} holds gradients off for what is computed under it, in inference mode"
-    return f"{mode.how} holds gradients off for what is computed under it"
+        return say("{how} holds gradients off for what is computed under it, in inference mode", how=mode.how)
+    return say("{how} holds gradients off for what is computed under it", how=mode.how)
 
 
 def cut_steps(cuts: Iterable[Cut], place: Place | None = None) -> tuple[Step, ...]:
@@ -58,7 +70,7 @@ def import_steps(stack: Frames | None, base: Frames | None = None) -> tuple[Step
     steps: list[Step] = []
     while stack is not None and stack is not base:
         if stack.kind == "import":
-            steps.append(Step(stack.place, f"{stack.label.removeprefix('import ')} is imported here"))
+            steps.append(Step(stack.place, say("{name} is imported here", name=stack.label.removeprefix("import "))))
         stack = stack.up
     return tuple(reversed(steps))
 
@@ -72,6 +84,6 @@ def call_steps(stack: Frames | None, base: Frames | None = None) -> tuple[Step, 
     steps: list[Step] = []
     while stack is not None and id(stack) not in shared:
         if stack.kind == "call":
-            steps.append(Step(stack.place, f"{stack.label} is called here"))
+            steps.append(Step(stack.place, say("{name} is called here", name=stack.label)))
         stack = stack.up
     return tuple(reversed(steps))[-TRAIL_LIMIT:]

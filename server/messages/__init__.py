@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import resources
 from typing import Any
 
@@ -47,12 +47,23 @@ def say(template: str, /, **values: object) -> Text:
     return Text(template.format(**values) if values else template, template, tuple(values.items()))
 
 
-def joined(parts: list[str], separator: str) -> Text:
+def joined(parts: Iterable[str], separator: str) -> str:
     """Texts in a row, each still to be translated: `separator` is a template with `{first}` and `{rest}`."""
-    if len(parts) == 1:
-        only = parts[0]
-        return only if isinstance(only, Text) else Text(only)
-    return say(separator, first=parts[0], rest=joined(parts[1:], separator))
+    *others, whole = parts
+    for part in reversed(others):
+        whole = say(separator, first=part, rest=whole)
+    return whole
+
+
+def listed(parts: Iterable[str]) -> str:
+    """Texts in a row, with commas between them."""
+    return joined(parts, "{first}, {rest}")
+
+
+def inner(text: str) -> str:
+    """A text that begins with a capital letter, as it stands within an English sentence."""
+    english = text[:1].lower() + text[1:]
+    return Text(english, text.template, text.values) if isinstance(text, Text) else english
 
 
 def translated(text: str, language: str) -> str:

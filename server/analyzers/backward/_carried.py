@@ -6,6 +6,7 @@ from typing import Any
 
 from ...edits import Applicability, Edit, Fix, FixContext, Tree
 from ...findings import Finding
+from ...messages import say
 
 
 def let_go(tree: Tree, context: FixContext, loss: Any, finding: Finding) -> Fix | None:
@@ -20,7 +21,7 @@ def let_go(tree: Tree, context: FixContext, loss: Any, finding: Finding) -> Fix 
         edits = (tree.insert_after(tree.statement(loss), *lines),)
         for tried in ((*kept, *edits), edits) if kept else (edits,):
             if context.cures(tried):
-                return Fix("Let go of the graph of the last pass", Applicability.SAFE, tried)
+                return Fix(say("Let go of the graph of the last pass"), Applicability.SAFE, tried)
     return None
 
 

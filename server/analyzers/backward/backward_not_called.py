@@ -9,6 +9,7 @@ from ...edits import Applicability, Edit, Fix, FixContext
 from ...facts import Tensor
 from ...findings import Finding, Severity
 from ...flow import events
+from ...messages import say
 from ...rule import Rule
 
 if TYPE_CHECKING:
@@ -20,14 +21,14 @@ def check(flow: Flow) -> Iterable[Finding]:
         if isinstance(event.owner, Tensor) and event.name == "backward":
             yield Finding(
                 "", "", RULE.severity, event.place,
-                "`backward` is named but not called, so no gradient is computed: write `backward()`",
+                say("`backward` is named but not called, so no gradient is computed: write `backward()`"),
             )  # fmt: skip
 
 
 def fix(finding: Finding, context: FixContext) -> Fix | None:
     """Call it."""
     end = finding.place.end
-    return Fix("Call it", Applicability.SAFE, (Edit(finding.place.path, end, end, "()"),))
+    return Fix(say("Call it"), Applicability.SAFE, (Edit(finding.place.path, end, end, "()"),))
 
 
 RULE = Rule(code="GL304", severity=Severity.ERROR, check=check)

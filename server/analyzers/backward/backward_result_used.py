@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...edits import Applicability, Edit, Fix, FixContext, Tree
 from ...findings import Finding, Severity, Step
 from ...flow import events
+from ...messages import say
 from ...rule import Rule
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ def check(flow: Flow) -> Iterable[Finding]:
         if event.origin is not None and event.origin in given:
             yield Finding(
                 "", "", RULE.severity, event.origin,
-                f"`backward()` returns None: what keeps its result has no `.{event.name}`",
-                (Step(event.place, f"`.{event.name}` of None is asked for here"),),
+                say("`backward()` returns None: what keeps its result has no `.{name}`", name=event.name),
+                (Step(event.place, say("`.{name}` of None is asked for here", name=event.name)),),
             )  # fmt: skip
 
 
@@ -40,14 +41,14 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         name, loss = tree.code(outer.targets[0].target), tree.text(*tree.outer_span(call.func.value))
         rest = tree.text(tree.span(call.func)[1], tree.span(call)[1])
         edits = tree.replace(call, loss), tree.insert_after(tree.statement(call), f"{name}.backward{rest}")
-        return Fix("Let the call stand alone", Applicability.SAFE, edits)
+        return Fix(say("Let the call stand alone"), Applicability.SAFE, edits)
     if isinstance(outer, cst.Assign):
         edit = Edit(tree.path, tree.span(outer)[0], tree.span(call)[0], "")
-        return Fix("Let the call stand alone", Applicability.SAFE, (edit,))
+        return Fix(say("Let the call stand alone"), Applicability.SAFE, (edit,))
     if isinstance(outer, cst.Return) and isinstance(call.func, cst.Attribute) and tree.block(tree.statement(call)):
         loss = tree.text(*tree.outer_span(call.func.value))
         edits = tree.replace(outer, tree.code(call)), tree.insert_after(tree.statement(call), f"return {loss}")
-        return Fix("Return the loss", Applicability.UNSAFE, edits)
+        return Fix(say("Return the loss"), Applicability.UNSAFE, edits)
     return None
 
 

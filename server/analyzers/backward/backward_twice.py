@@ -9,6 +9,7 @@ from ...edits import Applicability, Edit, Fix, FixContext, Tree
 from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...flow.trails import call_steps
+from ...messages import say
 from ...rule import Rule
 from ._carried import let_go
 
@@ -23,15 +24,17 @@ def check(flow: Flow) -> Iterable[Finding]:
         node, first = event.freed[-1]
         trail = []
         if first != event.place:
-            trail.append(Step(first, "this backward has freed the graph"))
+            trail.append(Step(first, say("this backward has freed the graph")))
         if node.place is not None:
-            trail.append(Step(node.place, f"{node.op} was recorded here and belongs to both graphs"))
+            trail.append(Step(node.place, say("{op} was recorded here and belongs to both graphs", op=node.op)))
             trail.extend(call_steps(node.stack, event.stack))
         carried = first == event.place
         message = (
-            "the graph of an earlier pass is walked again: something computed there is still part of this loss"
+            say("the graph of an earlier pass is walked again: something computed there is still part of this loss")
             if carried
-            else "a part of this loss's graph was freed by an earlier backward: add the losses, or detach what is carried over"
+            else say(
+                "a part of this loss's graph was freed by an earlier backward: add the losses, or detach what is carried over"
+            )
         )
         yield Finding("", "", RULE.severity, event.value_place, message, tuple(trail))
 
@@ -67,7 +70,7 @@ def _from_the_sum(tree: Tree, first: Any, second: Any) -> Fix | None:
     start, end = tree.outer_span(second)
     total = f"({tree.text(*tree.outer_span(first.func.value))} + {tree.text(start, end)})"
     edits = tree.delete(tree.parent(first)), Edit(tree.path, start, end, total)
-    return Fix("Go backward once, from the sum", Applicability.SAFE, edits)
+    return Fix(say("Go backward once, from the sum"), Applicability.SAFE, edits)
 
 
 def _kept(tree: Tree, first: Any, second: Any) -> Fix | None:
@@ -79,7 +82,9 @@ def _kept(tree: Tree, first: Any, second: Any) -> Fix | None:
     between = tree.text(end, tree.span(second)[0])
     safe = not any(word in between for word in ("zero_grad", ".step(", ".grad"))
     edit = Edit(tree.path, tree.span(first.func)[1], end, "(retain_graph=True)")
-    return Fix("Keep the graph for the second backward", Applicability.SAFE if safe else Applicability.UNSAFE, (edit,))
+    return Fix(
+        say("Keep the graph for the second backward"), Applicability.SAFE if safe else Applicability.UNSAFE, (edit,)
+    )
 
 
 RULE = Rule(code="GL302", severity=Severity.ERROR, check=check)

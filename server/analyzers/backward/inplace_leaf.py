@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ...edits import Applicability, Fix, FixContext
 from ...findings import Finding, Severity
 from ...flow import events
+from ...messages import say
 from ...rule import Rule
 
 if TYPE_CHECKING:
@@ -21,10 +22,11 @@ def check(flow: Flow) -> Iterable[Finding]:
             continue
         if event.how in (".requires_grad_()", ".detach_()"):
             continue
-        what = "a parameter" if event.target.leaf is not None else "a view of a parameter"
+        what = say("a parameter") if event.target.leaf is not None else say("a view of a parameter")
         yield Finding(
             "", "", RULE.severity, event.place,
-            f"`{event.how}` changes {what} in place while gradients are recorded, which raises: do it under `torch.no_grad()`",
+            say("`{how}` changes {what} in place while gradients are recorded, which raises: do it under "
+                "`torch.no_grad()`", how=event.how, what=what),
         )  # fmt: skip
 
 
@@ -44,7 +46,9 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     if "import torch\n" not in imports.replace("\r", "\n"):
         return None
     statement = tree.statement(node)
-    return Fix("Do it without gradients", Applicability.SAFE, tree.wrap(statement, statement, "with torch.no_grad():"))
+    return Fix(
+        say("Do it without gradients"), Applicability.SAFE, tree.wrap(statement, statement, "with torch.no_grad():")
+    )
 
 
 RULE = Rule(code="GL306", severity=Severity.ERROR, check=check)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...edits import Applicability, Edit, Fix, FixContext
 from ...findings import Finding, Severity, Step
 from ...flow import events
+from ...messages import say
 from ...rule import Rule
 from ._carried import let_go
 
@@ -20,12 +21,12 @@ def check(flow: Flow) -> Iterable[Finding]:
         if not event.changed:
             continue
         node, place = event.changed[0]
-        trail = [Step(event.value_place, "this backward needs the value as it was, and raises")]
+        trail = [Step(event.value_place, say("this backward needs the value as it was, and raises"))]
         if node.place is not None:
-            trail.append(Step(node.place, f"{node.op} has saved it for backward here"))
+            trail.append(Step(node.place, say("{op} has saved it for backward here", op=node.op)))
         yield Finding(
             "", "", RULE.severity, place,
-            "this changes a tensor in place that a backward still needs as it was when it was saved", tuple(trail),
+            say("this changes a tensor in place that a backward still needs as it was when it was saved"), tuple(trail),
         )  # fmt: skip
 
 
@@ -47,7 +48,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         if isinstance(value, (cst.BinaryOperation, cst.IfExp, cst.Comparison)) and not value.lpar:
             code = f"({code})"
         text = f"{node.target.value} = {node.target.value} {operator} {code}"
-        return Fix("Make a new tensor", Applicability.SAFE, (tree.replace(node, text),))
+        return Fix(say("Make a new tensor"), Applicability.SAFE, (tree.replace(node, text),))
     if not isinstance(node, cst.Call):
         return None
     if isinstance(node.func, cst.Attribute) and node.func.attr.value == "step":
@@ -63,7 +64,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
                 return None
             start = tree.span(node)[0]
             edits = (Edit(tree.path, start, start, f"{node.args[0].value.value} = "), *edits)
-        return Fix("Do not work in place", Applicability.SAFE, edits)
+        return Fix(say("Do not work in place"), Applicability.SAFE, edits)
     if not isinstance(node.func, cst.Attribute) or not isinstance(node.func.value, cst.Name):
         return None
     method = node.func.attr
@@ -73,7 +74,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     start = tree.span(node)[0]
     alone = isinstance(tree.parent(node), cst.Expr)
     head = (Edit(tree.path, start, start, f"{node.func.value.value} = "),) if alone else ()
-    return Fix("Make a new tensor", Applicability.SAFE, (*head, name))
+    return Fix(say("Make a new tensor"), Applicability.SAFE, (*head, name))
 
 
 RULE = Rule(code="GL305", severity=Severity.ERROR, check=check)

@@ -9,6 +9,7 @@ from ...edits import Applicability, Edit, Fix, FixContext
 from ...facts import MANY, Tensor
 from ...findings import Finding, Severity, Step
 from ...flow import events
+from ...messages import say
 from ...rule import Rule
 
 if TYPE_CHECKING:
@@ -29,10 +30,10 @@ def check(flow: Flow) -> Iterable[Finding]:
             continue
         trail = ()
         if value.made is not None and value.made != event.value_place:
-            trail = (Step(value.made, "this leaves one number for each element"),)
+            trail = (Step(value.made, say("this leaves one number for each element")),)
         yield Finding(
             "", "", RULE.severity, event.value_place,
-            "`backward()` without an argument needs a single number, and this loss was not reduced to one", trail,
+            say("`backward()` without an argument needs a single number, and this loss was not reduced to one"), trail,
         )  # fmt: skip
 
 
@@ -53,7 +54,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     told = "reduction=" in origin.replace(" ", "")
     end = tree.outer_span(node)[1]
     edit = Edit(tree.path, end, end, ".mean()")
-    return Fix("Go backward from the mean", Applicability.SAFE if told else Applicability.UNSAFE, (edit,))
+    return Fix(say("Go backward from the mean"), Applicability.SAFE if told else Applicability.UNSAFE, (edit,))
 
 
 RULE = Rule(code="GL301", severity=Severity.ERROR, check=check)
