@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...edits import Applicability, Edit, Fix, FixContext
 from ...findings import Finding, Severity
 from ...flow import events
+from ...messages import say
 from ...rule import Rule
 
 if TYPE_CHECKING:
@@ -20,9 +21,9 @@ def check(flow: Flow) -> Iterable[Finding]:
             data = event.data
             yield Finding(
                 "", "", RULE.severity, event.place,
-                f"`{data['name']}.backward` returns {data['got']} gradient{'' if data['got'] == 1 else 's'}, and `forward` has "
-                f"{data['expected']} input{'' if data['expected'] == '1' else 's'}: `backward()` raises; inputs without a "
-                "gradient get None",
+                say("`{name}.backward` returns {got}, and `forward` has {expected}: `backward()` raises; inputs without a "
+                    "gradient get None", name=data["name"], expected=data["expected"],
+                    got=say("1 gradient") if data["got"] == 1 else say("{n} gradients", n=data["got"])),
                 data=(("missing", data["missing"]),),
             )  # fmt: skip
 
@@ -44,7 +45,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     if isinstance(value, cst.Tuple) and value.lpar:
         end -= 1
     return Fix(
-        "Return None for the inputs without a gradient", Applicability.UNSAFE,
+        say("Return None for the inputs without a gradient"), Applicability.UNSAFE,
         (Edit(tree.path, end, end, ", None" * missing),),
     )  # fmt: skip
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...edits import Applicability, Edit, Fix, FixContext
 from ...findings import Finding, Severity, Step
 from ...flow import events
+from ...messages import say
 from ...rule import Rule
 
 if TYPE_CHECKING:
@@ -23,8 +24,9 @@ def check(flow: Flow) -> Iterable[Finding]:
             continue
         yield Finding(
             "", "", RULE.severity, cut.place,
-            "this gradient is part of the loss, and is a constant without `create_graph=True`: the term trains nothing",
-            (Step(event.value_place, "this loss goes backward"),),
+            say("this gradient is part of the loss, and is a constant without `create_graph=True`: the term trains "
+                "nothing"),
+            (Step(event.value_place, say("this loss goes backward")),),
         )  # fmt: skip
 
 
@@ -45,7 +47,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     else:
         end = tree.span(call.args[-1].value)[1]
         edit = Edit(tree.path, end, end, ", create_graph=True")
-    return Fix("Keep the graph of the gradient", Applicability.SAFE, (edit,))
+    return Fix(say("Keep the graph of the gradient"), Applicability.SAFE, (edit,))
 
 
 RULE = Rule(code="GL703", severity=Severity.WARNING, check=check)

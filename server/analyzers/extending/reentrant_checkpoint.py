@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...edits import Applicability, Edit, Fix, FixContext
 from ...findings import Finding, Severity
 from ...flow import events
+from ...messages import say
 from ...rule import Rule
 
 if TYPE_CHECKING:
@@ -19,8 +20,9 @@ def check(flow: Flow) -> Iterable[Finding]:
         if event.cut.kind == "checkpoint":
             yield Finding(
                 "", "", RULE.severity, event.place,
-                "a reentrant checkpoint gives a result with a graph only if an argument requires grad, and none does: "
-                "what is inside gets no gradient",
+                say("a reentrant checkpoint gives a result with a graph only if an argument requires grad, and none "
+                    "does: "
+                "what is inside gets no gradient"),
             )  # fmt: skip
 
 
@@ -41,7 +43,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     else:
         end = tree.span(call.args[-1].value)[1]
         edit = Edit(tree.path, end, end, ", use_reentrant=False")
-    return Fix("Use a checkpoint that is not reentrant", Applicability.SAFE, (edit,))
+    return Fix(say("Use a checkpoint that is not reentrant"), Applicability.SAFE, (edit,))
 
 
 RULE = Rule(code="GL702", severity=Severity.WARNING, check=check)

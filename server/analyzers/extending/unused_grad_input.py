@@ -10,6 +10,7 @@ from ...facts import Const, Leaf, ParameterOf, Parameters, Sequence, Tensor
 from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...flow.training import parts_of
+from ...messages import listed, say
 from ...rule import Rule
 
 if TYPE_CHECKING:
@@ -38,13 +39,13 @@ def check(flow: Flow) -> Iterable[Finding]:
             leaf for leaf in _leaves(inputs) if leaf not in walked.reached and leaf.cells.get("requires_grad") is True
         ]
         if unused:
-            names = ", ".join(dict.fromkeys(leaf.label or "a parameter" for leaf in unused[:4]))
+            names = listed(dict.fromkeys(leaf.label or say("a parameter") for leaf in unused[:4]))
             made = next((leaf.place for leaf in unused if leaf.place is not None), None)
             yield Finding(
                 "", "", RULE.severity, event.place,
-                f"the output was not computed from {names}: without `allow_unused=True` this raises \"The differentiated Tensor "
-                "at index ... appears to not have been used in the graph\"",
-                (Step(made, "this is among the inputs, and has no part in the output"),) if made is not None else (),
+                say("the output was not computed from {names}: without `allow_unused=True` this raises \"The "
+                    "differentiated Tensor at index ... appears to not have been used in the graph\"", names=names),
+                (Step(made, say("this is among the inputs, and has no part in the output")),) if made is not None else (),
             )  # fmt: skip
 
 
@@ -83,7 +84,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         return None
     end = tree.span(call.args[-1].value)[1]
     return Fix(
-        "Give None for what is not used", Applicability.UNSAFE, (Edit(tree.path, end, end, ", allow_unused=True"),)
+        say("Give None for what is not used"), Applicability.UNSAFE, (Edit(tree.path, end, end, ", allow_unused=True"),)
     )
 
 
