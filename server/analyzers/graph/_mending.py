@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...edits import Edit, FixContext, Tree
 from ...findings import Place
+from ...messages import inner, joined, say
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -36,7 +37,7 @@ class Mended(NamedTuple):
     @property
     def message(self) -> str:
         first, *others = dict.fromkeys(self.said)
-        return " and ".join([first, *(f"{word[0].lower()}{word[1:]}" for word in others)])
+        return joined([first, *map(inner, others)], "{first} and {rest}")
 
 
 def mend(context: FixContext, at: Place, places: Iterable[Place]) -> Mended | None:
@@ -102,7 +103,7 @@ def _added(tree: Tree, node: Any) -> Mended | None:
         or not _is_list(tree, node.args[0].value)
     ):
         return None
-    return Mended((tree.replace(node.func, "sum"),), True, ("Add the tensors, not their values",))
+    return Mended((tree.replace(node.func, "sum"),), True, (say("Add the tensors, not their values"),))
 
 
 def _whole(tree: Tree, node: Any) -> Any:
@@ -166,18 +167,18 @@ def _peel(tree: Tree, node: Any) -> tuple[Mended, list[Place]] | None:
         method = inner.func.attr.value if isinstance(inner, cst.Call) and isinstance(inner.func, cst.Attribute) else ""
         name = inner.func.value if isinstance(inner, cst.Call) and isinstance(inner.func, cst.Name) else method
         if method in METHODS and not inner.args:
-            word, below = f"Drop .{method}()", inner.func.value
+            word, below = say("Drop .{method}()", method=method), inner.func.value
         elif method in PASSED and not inner.args and gone and _leads_to_cut(tree, inner.func.value):
             word, below = "", inner.func.value
         elif isinstance(inner, cst.Attribute) and inner.attr.value == "data":
-            word, below = "Drop .data", inner.value
+            word, below = say("Drop .data"), inner.value
         elif name in NUMBERS and not method and len(inner.args) == 1:
-            word, below = f"Drop {name}()", inner.args[0].value
+            word, below = say("Drop {name}()", name=name), inner.args[0].value
         elif name in COPIES and inner.args and inner.args[0].keyword is None and not inner.args[0].star:
             below = inner.args[0].value
             if _is_list(tree, below):
                 return _stack(tree, node, inner, said, gone) if not gone else None
-            word = "Use the tensor itself, not a copy of its values"
+            word = say("Use the tensor itself, not a copy of its values")
             kept = [arg for arg in inner.args[1:] if arg.keyword is None or arg.keyword.value != "requires_grad"]
             if kept:
                 after = f".to({', '.join(_arg(tree, arg) for arg in kept)})"
@@ -249,7 +250,7 @@ def _stack(tree: Tree, node: Any, call: Any, said: list[str], gone: list[Place])
     if len(call.args) > 1:
         tail = f").to({', '.join(_arg(tree, arg) for arg in others)})" if others else ")"
         edits.append(Edit(tree.path, tree.outer_span(call.args[0].value)[1], last, tail))
-    said = [*said, "Stack the tensors instead of copying their values"]
+    said = [*said, say("Stack the tensors instead of copying their values")]
     return Mended(tuple(edits), True, tuple(said)), [*gone, tree.place(call)]
 
 
@@ -263,18 +264,18 @@ def _region(tree: Tree, node: Any, at: Place) -> Mended | None:
     holder = tree.parent(node)
     if isinstance(holder, cst.Decorator):
         start, end = tree.line_start(tree.span(holder)[0]), tree.line_end(tree.span(holder)[1])
-        return Mended((Edit(tree.path, start, end, ""),), True, (f"Take {name} off the function",))
+        return Mended((Edit(tree.path, start, end, ""),), True, (say("Take {name} off the function", name=name),))
     if not isinstance(holder, cst.WithItem):
         return None
     block: Any = tree.parent(holder)
     edits = tree.unwrap_with(block, holder)
     if (generator := _generator(tree, block)) is not None:
         decorator = tree.insert_decorator(generator, f"@{tree.code(node)}")
-        said = ("Decorate the generator, which gives the mode back at every yield",)
+        said = (say("Decorate the generator, which gives the mode back at every yield"),)
         return Mended((decorator, *edits), True, said, anywhere=True)
     start, end = tree.span(block)
     around = at.path == tree.path and start <= at.start and at.end <= end
-    return Mended(edits, around or _is_chain(tree, block), (f"Compute it outside of {name}",))
+    return Mended(edits, around or _is_chain(tree, block), (say("Compute it outside of {name}", name=name),))
 
 
 def _generator(tree: Tree, block: Any) -> Any:

@@ -9,6 +9,7 @@ from ...edits import Applicability, Edit, Fix, FixContext
 from ...facts import Tensor
 from ...findings import Finding, Severity
 from ...flow import events
+from ...messages import say
 from ...rule import Rule
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def check(flow: Flow) -> Iterable[Finding]:
         if any(cut.kind == "detach" and cut.place == event.place and cut.sources for cut in value.cuts):
             yield Finding(
                 "", "", RULE.severity, event.place,
-                "`detach()` returns a new tensor, and here it is thrown away: the tensor itself keeps its graph",
+                say("`detach()` returns a new tensor, and here it is thrown away: the tensor itself keeps its graph"),
             )  # fmt: skip
 
 
@@ -43,7 +44,9 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     if not isinstance(target, (cst.Name, cst.Attribute)):
         return None
     start = finding.place.start
-    return Fix("Keep what it returns", Applicability.SAFE, (Edit(tree.path, start, start, f"{tree.code(target)} = "),))
+    return Fix(
+        say("Keep what it returns"), Applicability.SAFE, (Edit(tree.path, start, start, f"{tree.code(target)} = "),)
+    )
 
 
 RULE = Rule(code="GL109", severity=Severity.WARNING, check=check)

@@ -11,6 +11,7 @@ from ...findings import Finding, Place, Severity, Step
 from ...flow import events
 from ...flow.trails import call_steps, cut_steps
 from ...flow.training import parts_of
+from ...messages import say
 from ...rule import Rule
 from ._mending import mend
 
@@ -28,7 +29,7 @@ def check(flow: Flow) -> Iterable[Finding]:
             if reason is not None:
                 yield Finding(
                     "", "", RULE.severity, event.value_place,
-                    "nothing that this loss is computed from requires grad: `backward()` raises", (reason,),
+                    say("nothing that this loss is computed from requires grad: `backward()` raises"), (reason,),
                 )  # fmt: skip
             continue
         if any(cut.mode is not None and cut.mode.persistent for cut in value.cuts):
@@ -43,7 +44,7 @@ def check(flow: Flow) -> Iterable[Finding]:
             trail = (*call_steps(value.cuts[0].stack, event.stack), *trail)
         yield Finding(
             "", "", RULE.severity, event.value_place,
-            "this loss has lost its graph: `backward()` raises, since no parameter can be reached from it", trail,
+            say("this loss has lost its graph: `backward()` raises, since no parameter can be reached from it"), trail,
         )  # fmt: skip
 
 
@@ -57,11 +58,11 @@ def _nothing_to_train(flow: Flow, backward: events.Backward) -> Step | None:
         return None
     if not leaves:
         plain = next((t for event in made for value in event.arguments for t in _plain(value)), None)
-        return Step(plain, "the optimizer holds this, which does not require grad") if plain is not None else None
+        return Step(plain, say("the optimizer holds this, which does not require grad")) if plain is not None else None
     for event in reversed(flow.events[: flow.events.index(backward)]):
         frozen = isinstance(event, events.GradFlag) and event.value is False
         if frozen or (isinstance(event, events.Called) and event.name == "Module.requires_grad_"):
-            return Step(event.place, "this turns the parameters' gradients off")
+            return Step(event.place, say("this turns the parameters' gradients off"))
     return None
 
 

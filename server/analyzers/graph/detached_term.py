@@ -9,6 +9,7 @@ from ...edits import Applicability, Fix, FixContext
 from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...flow.trails import cut_note
+from ...messages import say
 from ...rule import Rule
 from ._hidden import leaves_below
 from ._mending import mend
@@ -40,8 +41,8 @@ def check(flow: Flow) -> Iterable[Finding]:
             if not any(id(leaf) in held for source in cut.sources for leaf in leaves_below(source)):
                 continue
             yield Finding(
-                "", "", RULE.severity, cut.place, f"{cut_note(cut)}, so this term adds nothing to any gradient",
-                (Step(term.place, "here it is added to the loss"), Step(event.value_place, "and this backward passes it by")),
+                "", "", RULE.severity, cut.place, say("{note}, so this term adds nothing to any gradient", note=cut_note(cut)),
+                (Step(term.place, say("here it is added to the loss")), Step(event.value_place, say("and this backward passes it by"))),
             )  # fmt: skip
             break
 

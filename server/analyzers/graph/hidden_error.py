@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ...edits import Applicability, Edit, Fix, FixContext, Tree
 from ...findings import Finding, Severity
 from ...flow.trails import cut_steps
+from ...messages import say
 from ...rule import Rule
 from ._hidden import hidden
 from ._mending import Mended, mend
@@ -21,7 +22,8 @@ def check(flow: Flow) -> Iterable[Finding]:
         assert event.before is not None
         yield Finding(
             "", "", RULE.severity, event.place,
-            "this makes a new leaf of a value that has lost its graph: the error is gone, and no parameter gets a gradient",
+            say("this makes a new leaf of a value that has lost its graph: the error is gone, and no parameter gets "
+                "a gradient"),
             cut_steps(event.before.cuts, event.place),
         )  # fmt: skip
 
@@ -42,7 +44,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         mended = mend(context, finding.place, [*cuts, finding.place] if not cuts else [finding.place, *cuts])
     else:
         mended = mend(context, finding.place, cuts) if cuts else None
-        mended = mended and Mended((switch, *mended.edits), mended.safe, ("Take requires_grad away", *mended.said))
+        mended = mended and Mended((switch, *mended.edits), mended.safe, (say("Take requires_grad away"), *mended.said))
     if mended is None:
         return None
     return Fix(mended.message, Applicability.SAFE if mended.safe else Applicability.UNSAFE, mended.edits)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...edits import Applicability, Fix, FixContext
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
+from ...messages import say
 from ...rule import Rule
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ def check(flow: Flow) -> Iterable[Finding]:
         place = mode if isinstance(mode, Place) else event.place
         yield Finding(
             "", "", RULE.severity, place,
-            "tensors made in inference mode cannot be saved for backward: use `torch.no_grad()` for what training goes on with",
+            say("tensors made in inference mode cannot be saved for backward: use `torch.no_grad()` for what "
+                "training goes on with"),
             tuple(Step(where, note) for where, note in event.trail),
         )  # fmt: skip
 
@@ -42,7 +44,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         return None
     if isinstance(mode, cst.Call) and mode.args:
         return None
-    return Fix("Use no_grad", Applicability.SAFE, (tree.replace(function.attr, "no_grad"),))
+    return Fix(say("Use no_grad"), Applicability.SAFE, (tree.replace(function.attr, "no_grad"),))
 
 
 RULE = Rule(code="GL108", severity=Severity.ERROR, check=check)

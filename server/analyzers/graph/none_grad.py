@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...edits import Applicability, Fix, FixContext, Tree
 from ...findings import Finding, Severity
 from ...flow import events
+from ...messages import say
 from ...rule import Rule
 from ..parameters._leaf import as_leaf
 
@@ -15,10 +16,12 @@ if TYPE_CHECKING:
     from ...flow import Flow
 
 _WHY = {
-    "non-leaf": "the tensor is the result of an operation, and only leaves keep their gradient (or call `retain_grad()`)",
-    "no-grad": "the tensor does not require grad",
-    "no-backward": "no backward has reached it yet",
-    "cleared": "it was cleared and no backward has reached it since",
+    "non-leaf": say(
+        "the tensor is the result of an operation, and only leaves keep their gradient (or call `retain_grad()`)"
+    ),
+    "no-grad": say("the tensor does not require grad"),
+    "no-backward": say("no backward has reached it yet"),
+    "cleared": say("it was cleared and no backward has reached it since"),
 }
 
 
@@ -27,7 +30,8 @@ def check(flow: Flow) -> Iterable[Finding]:
         if event.why not in _WHY or (event.why in ("no-backward", "cleared") and not flow.whole):
             continue
         yield Finding(
-            "", "", RULE.severity, event.place, f"`.grad` is None here, and has no `.{event.name}`: {_WHY[event.why]}",
+            "", "", RULE.severity, event.place, 
+            say("`.grad` is None here, and has no `.{name}`: {why}", name=event.name, why=_WHY[event.why]),
             data=(("why", event.why),),
         )  # fmt: skip
 
@@ -53,7 +57,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         return _asked(tree, read)
     bound = [assign for assign in tree.nodes(cst.Assign) if tree.code(assign.targets[0].target) == name]
     found = [edits for assign in bound if (edits := as_leaf(tree, assign.value)) is not None]
-    return Fix("Make it a leaf", Applicability.SAFE, found[0]) if len(found) == 1 else None
+    return Fix(say("Make it a leaf"), Applicability.SAFE, found[0]) if len(found) == 1 else None
 
 
 def _asked(tree: Tree, read: Any) -> Fix | None:
@@ -67,7 +71,7 @@ def _asked(tree: Tree, read: Any) -> Fix | None:
     if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
         return None
     edits = tree.wrap(statement, statement, f"if {tree.code(read)} is not None:")
-    return Fix("Ask whether there is a gradient", Applicability.SAFE, edits)
+    return Fix(say("Ask whether there is a gradient"), Applicability.SAFE, edits)
 
 
 RULE = Rule(code="GL107", severity=Severity.ERROR, check=check)

@@ -9,6 +9,7 @@ from ...edits import Applicability, Edit, Fix, FixContext, Tree
 from ...facts import Const, Number
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
+from ...messages import say
 from ...rule import Rule
 from ._mending import mend
 
@@ -25,15 +26,15 @@ def check(flow: Flow) -> Iterable[Finding]:
             continue
         trail = ()
         if value.source is not None and value.source != event.value_place:
-            trail = (Step(value.source, f"{value.how} makes a Python number of the tensor"),)
+            trail = (Step(value.source, say("{how} makes a Python number of the tensor", how=value.how)),)
             bound = event.bound
             if bound is not None and not (
                 bound.path == value.source.path and bound.start <= value.source.start < bound.end
             ):
-                trail = (Step(bound, "the name is given the number here"), *trail)
-        message = "`backward()` is called on a Python number, which has no such method"
+                trail = (Step(bound, say("the name is given the number here")), *trail)
+        message = say("`backward()` is called on a Python number, which has no such method")
         if value.how:
-            message = f"`backward()` is called on the Python number that {value.how} made, not on the loss"
+            message = say("`backward()` is called on the Python number that {how} made, not on the loss", how=value.how)
         yield Finding("", "", RULE.severity, event.value_place, message, trail)
 
 
@@ -46,7 +47,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     origin = finding.trail[-1].place if finding.trail else finding.place
     if (other := _tensor_at_hand(finding.place, origin, context)) is not None:
         name, edit = other
-        return Fix(f"Go backward from {name}, which is still a tensor", Applicability.SAFE, (edit,))
+        return Fix(say("Go backward from {name}, which is still a tensor", name=name), Applicability.SAFE, (edit,))
     mended = mend(context, finding.place, [*(step.place for step in finding.trail[:-1]), origin])
     if mended is None:
         return None

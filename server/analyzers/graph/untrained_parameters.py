@@ -11,6 +11,7 @@ from ...findings import Finding, Place, Severity, Step
 from ...flow import events
 from ...flow.trails import cut_note, mode_note
 from ...flow.training import walk
+from ...messages import listed, say
 from ...rule import Rule
 from ._hidden import hidden
 from ._mending import mend
@@ -56,15 +57,16 @@ def untrained(flow: Flow) -> Iterator[tuple[events.Backward, Cut, list[Leaf], Pl
 def _finding(event: events.Backward, cut: Cut, leaves: list[Leaf], made: Place) -> Finding:
     mode = cut.mode
     place = mode.place if mode is not None and mode.place is not None else cut.place
-    names = ", ".join(dict.fromkeys(leaf.label or "a parameter" for leaf in leaves[:4]))
+    names = listed(dict.fromkeys(leaf.label or say("a parameter") for leaf in leaves[:4]))
     note = mode_note(mode) if mode is not None else cut_note(cut)
     return Finding(
         "", "", RULE.severity, place,
-        f"{note}; the optimizer holds what comes before ({names}), and no backward reaches it",
+        say("{note}; the optimizer holds what comes before ({names}), and no backward reaches it",
+            note=note, names=names),
         (
-            *((Step(cut.place, "here the line is lost"),) if place != cut.place else ()),
-            Step(event.value_place, "the only way back from this loss leads through the cut"),
-            Step(made, "this optimizer holds the parameters"),
+            *((Step(cut.place, say("here the line is lost")),) if place != cut.place else ()),
+            Step(event.value_place, say("the only way back from this loss leads through the cut")),
+            Step(made, say("this optimizer holds the parameters")),
         ),
     )  # fmt: skip
 
