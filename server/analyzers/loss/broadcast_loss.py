@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...edits import Applicability, Edit, Fix, FixContext
 from ...facts import Tensor, Value
 from ...findings import Finding, Severity, Step
+from ...messages import say
 from ...rule import Rule
 from ._inputs import uses
 
@@ -23,13 +24,13 @@ def check(flow: Flow) -> Iterable[Finding]:
         for index, (column, row) in enumerate(((use.input, use.target), (use.target, use.input))):
             if not _spreads(column, row):
                 continue
-            what, other = ("prediction", "target") if index == 0 else ("target", "prediction")
+            what, other = (say("prediction"), say("target"))[:: 1 if index == 0 else -1]
             place = use.arg_places[index] if index < len(use.arg_places) else None
             yield Finding(
                 "", "", RULE.severity, use.place,
-                f"the {what} has the shape (N, 1) and the {other} (N,): they broadcast to (N, N), and each is compared with "
-                "every other",
-                (Step(place, "this has a last dimension of size 1 that the other has not"),) if place is not None else (),
+                say("the {what} has the shape (N, 1) and the {other} (N,): they broadcast to (N, N), and each is "
+                    "compared with every other", what=what, other=other),
+                (Step(place, say("this has a last dimension of size 1 that the other has not")),) if place is not None else (),
                 data=(("deep", isinstance(column, Tensor) and len(column.shape or ()) > 2),),
             )  # fmt: skip
 
@@ -65,7 +66,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         edits: tuple[Edit, ...] = (Edit(tree.path, place.end, place.end, f".{method}"),)
     else:
         edits = (tree.replace(value, f"({tree.code(value)}).{method}"),)
-    return Fix("Take its last dimension away", Applicability.SAFE, edits)
+    return Fix(say("Take its last dimension away"), Applicability.SAFE, edits)
 
 
 RULE = Rule(code="GL802", severity=Severity.WARNING, check=check)

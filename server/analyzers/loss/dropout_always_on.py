@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ...edits import Applicability, Edit, Fix, FixContext
 from ...facts import Const, Union
 from ...findings import Finding, Severity
+from ...messages import say
 from ...rule import Rule
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ def check(flow: Flow) -> Iterable[Finding]:
             continue
         yield Finding(
             "", "", RULE.severity, event.place,
-            "this dropout does not look at the module's mode: without `training=self.training` it goes on in evaluation",
+            say("this dropout does not look at the module's mode: without `training=self.training` it goes on in "
+                "evaluation"),
         )  # fmt: skip
 
 
@@ -49,7 +51,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     if me != "self":
         return None
     end = tree.span(call.args[-1].value)[1]
-    return Fix("Ask the module", Applicability.SAFE, (Edit(tree.path, end, end, f", training={me}.training"),))
+    return Fix(say("Ask the module"), Applicability.SAFE, (Edit(tree.path, end, end, f", training={me}.training"),))
 
 
 RULE = Rule(code="GL804", severity=Severity.WARNING, check=check)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...edits import Fix, FixContext
 from ...findings import Finding, Severity, Step
+from ...messages import say
 from ...rule import Rule
 from ._inputs import made_by, uses
 from ._squashed import taken_away
@@ -28,8 +29,8 @@ def check(flow: Flow) -> Iterable[Finding]:
         if origin is not None:
             yield Finding(
                 "", "", RULE.severity, use.place,
-                "the loss gets probabilities and applies a sigmoid of its own to them: it wants the logits",
-                (Step(origin, "the sigmoid before the loss"),),
+                say("the loss gets probabilities and applies a sigmoid of its own to them: it wants the logits"),
+                (Step(origin, say("the sigmoid before the loss")),),
             )  # fmt: skip
 
 
@@ -38,7 +39,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
 
     Needs: the trail ends at the call of the sigmoid, or at the layer of a `Sequential`.
     """
-    return taken_away(finding, context, "Give the loss the logits")
+    return taken_away(finding, context, say("Give the loss the logits"))
 
 
 RULE = Rule(code="GL805", severity=Severity.WARNING, check=check)

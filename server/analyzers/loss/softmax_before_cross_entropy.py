@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...edits import Fix, FixContext
 from ...findings import Finding, Severity, Step
+from ...messages import say
 from ...rule import Rule
 from ._inputs import made_by, uses
 from ._squashed import taken_away
@@ -25,8 +26,9 @@ def check(flow: Flow) -> Iterable[Finding]:
         if origin is not None:
             yield Finding(
                 "", "", RULE.severity, use.place,
-                "the cross-entropy gets probabilities and applies a softmax of its own to them: it wants the scores",
-                (Step(origin, "the softmax before the loss"),),
+                say("the cross-entropy gets probabilities and applies a softmax of its own to them: it wants the "
+                    "scores"),
+                (Step(origin, say("the softmax before the loss")),),
             )  # fmt: skip
 
 
@@ -35,7 +37,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
 
     Needs: the trail ends at the call of the softmax, or at the layer of a `Sequential`.
     """
-    return taken_away(finding, context, "Give the loss the scores")
+    return taken_away(finding, context, say("Give the loss the scores"))
 
 
 RULE = Rule(code="GL801", severity=Severity.WARNING, check=check)

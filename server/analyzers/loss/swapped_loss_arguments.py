@@ -10,6 +10,7 @@ from ...facts import Leaf, Tensor, Value
 from ...findings import Finding, Severity
 from ...flow import events
 from ...flow.training import walk
+from ...messages import say
 from ...rule import Rule
 from ._inputs import uses
 
@@ -27,8 +28,9 @@ def check(flow: Flow) -> Iterable[Finding]:
         if _is_data(use.input) and _is_prediction(use.target, optimized):
             yield Finding(
                 "", "", RULE.severity, use.place,
-                "the arguments are swapped: what the model computes is taken for the target, and what has no graph for "
-                "the prediction",
+                say("the arguments are swapped: what the model computes is taken for the target, and what has no "
+                    "graph for "
+                "the prediction"),
             )  # fmt: skip
 
 
@@ -57,7 +59,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         return None
     first, second = (arg.value for arg in call.args[:2])
     edits = (tree.replace(first, tree.code(second)), tree.replace(second, tree.code(first)))
-    return Fix("Swap the arguments", Applicability.SAFE, edits)
+    return Fix(say("Swap the arguments"), Applicability.SAFE, edits)
 
 
 RULE = Rule(code="GL803", severity=Severity.WARNING, check=check)
