@@ -9,6 +9,7 @@ from ...edits import Applicability, Fix, FixContext
 from ...facts import Switched, Tensor
 from ...findings import Finding, Severity, Step
 from ...flow import events
+from ...messages import say
 from ...rule import Rule
 from .._graph import below, wanted
 
@@ -39,19 +40,21 @@ def check(flow: Flow) -> Iterable[Finding]:
         event = evaluated_by(flow, kept)
         if event is not None:
             switched = next(mode.place for mode in event.modes if isinstance(mode, Switched))
-            trail = [Step(kept.place, "this keeps the graph of every batch")]
+            trail = [Step(kept.place, say("this keeps the graph of every batch"))]
             if switched is not None:
-                trail.append(Step(switched, "`eval()` does not turn gradients off"))
+                trail.append(Step(switched, say("`eval()` does not turn gradients off")))
             yield Finding(
                 "", "", RULE.severity, event.place,
-                "this evaluation builds graphs that nobody goes backward through: run it under `torch.no_grad()`", tuple(trail),
+                say("this evaluation builds graphs that nobody goes backward through: run it under `torch.no_grad()`"),
+                tuple(trail),
             )  # fmt: skip
             kept_by.add(event.place)
     for event in flow.of(events.Forward):
         if event.loops and event.inside is None and event.place not in kept_by and _for_nothing(flow, event):
             yield Finding(
                 "", "", Severity.INFO, event.place,
-                "this evaluation builds graphs that nobody goes backward through: under `torch.no_grad()` it costs less",
+                say("this evaluation builds graphs that nobody goes backward through: under `torch.no_grad()` it "
+                    "costs less"),
             )  # fmt: skip
 
 
@@ -77,7 +80,9 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     if "import torch\n" not in source or tree.enclosing(call, tree.cst.Return) is not None:
         return None
     statement = tree.statement(call)
-    return Fix("Compute it under no_grad", Applicability.SAFE, tree.wrap(statement, statement, "with torch.no_grad():"))
+    return Fix(
+        say("Compute it under no_grad"), Applicability.SAFE, tree.wrap(statement, statement, "with torch.no_grad():")
+    )
 
 
 RULE = Rule(code="GL902", severity=Severity.WARNING, check=check)

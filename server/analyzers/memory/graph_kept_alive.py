@@ -10,6 +10,7 @@ from ...facts import SCALAR
 from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...flow.trails import call_steps
+from ...messages import say
 from ...rule import Rule
 from .._graph import below, wanted
 from .eval_builds_graphs import evaluated_by
@@ -22,17 +23,20 @@ def check(flow: Flow) -> Iterable[Finding]:
     for event in flow.of(events.Kept):
         trail: tuple[Step, ...] = ()
         if event.freed is not None:
-            trail = (Step(event.freed, "backward has gone through this graph already"),)
+            trail = (Step(event.freed, say("backward has gone through this graph already")),)
         elif not flow.whole or not flow.complete or flow.tainted or event.how != "sum" or not event.carried:
             continue  # it may be wanted somewhere, or it ends with the turn of the loop
         if event.freed is None and (below(event.container) & wanted(flow) or evaluated_by(flow, event) is not None):
             continue
         if event.value.node is not None:
             trail = (*reversed(call_steps(event.stack, event.value.node.stack)), *trail)  # how it comes here
-        what = "sum" if event.how == "sum" else "list"
         yield Finding(
             "", "", RULE.severity, event.place,
-            f"this {what} keeps the graph of every turn alive, and nothing goes backward through it: add `.item()` or `.detach()`",
+            say("this sum keeps the graph of every turn alive, and nothing goes backward through it: add `.item()` or "
+                "`.detach()`")
+            if event.how == "sum"
+            else say("this list keeps the graph of every turn alive, and nothing goes backward through it: add "
+                     "`.item()` or `.detach()`"),
             trail, data=(("number", event.how == "sum" and event.value.rank == SCALAR),),
         )  # fmt: skip
 
@@ -53,7 +57,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     if value.lpar:
         end = tree.outer_span(value)[1]
         edit = Edit(tree.path, end, end, taken)
-    return Fix("Keep it without its graph", Applicability.SAFE, (edit,))
+    return Fix(say("Keep it without its graph"), Applicability.SAFE, (edit,))
 
 
 PLAIN = {"print", "float", "round", "str", "format"}
