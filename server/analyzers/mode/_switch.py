@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...edits import Applicability, Edit, Fix, FixContext, Tree
 from ...findings import Place
+from ...messages import say
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -81,8 +82,10 @@ def _with(tree: Tree, node: Any, statement: cst.BaseStatement, victims: list[tup
     if restore is not None:
         edits.append(tree.delete(restore))
     edits += decorated
-    what = "what follows" if runs else "the functions"
-    return Fix(f"Switch gradients off only for {what}", Applicability.SAFE, tuple(edits))
+    said = say("Switch gradients off only for the functions")
+    if runs:
+        said = say("Switch gradients off only for what follows")
+    return Fix(said, Applicability.SAFE, tuple(edits))
 
 
 def _deleted(tree: Tree, statement: Any, runs: list[list[Any]]) -> Edit:
@@ -103,7 +106,7 @@ def _on_function(tree: Tree, statement: cst.BaseStatement, header: str) -> Fix |
         return None
     decorator = f"@{header.removeprefix('with ').removesuffix(':')}"
     edits = tree.insert_decorator(function, decorator), tree.delete(_only(statement))
-    return Fix("Switch gradients off only for this generator", Applicability.SAFE, edits)
+    return Fix(say("Switch gradients off only for this generator"), Applicability.SAFE, edits)
 
 
 def _finally(tree: Tree, statement: cst.BaseStatement, victims: list[tuple[int, int]]) -> Fix | None:
@@ -136,12 +139,12 @@ def _finally(tree: Tree, statement: cst.BaseStatement, victims: list[tuple[int, 
     restore = f"{indent}finally:{tree.newline}{indent}{step}{module}.set_grad_enabled({name})"
     tail = f"{restore}{tree.newline}" if tree.ends_line(end) else f"{tree.newline}{restore}"
     edits = (first._replace(content=save + first.content), *others, Edit(tree.path, end, end, tail))
-    return Fix("Put the grad mode back afterwards", Applicability.SAFE, edits)
+    return Fix(say("Put the grad mode back afterwards"), Applicability.SAFE, edits)
 
 
 def _without(tree: Tree, statement: cst.BaseStatement) -> Fix:
     """Nothing shows what it was meant for: without it everything trains, and evaluation builds graphs."""
-    return Fix("Take the switch away", Applicability.UNSAFE, (tree.delete(_only(statement)),))
+    return Fix(say("Take the switch away"), Applicability.UNSAFE, (tree.delete(_only(statement)),))
 
 
 def _only(statement: Any) -> Any:

@@ -9,6 +9,7 @@ from ...edits import Fix, FixContext
 from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...flow.trails import import_steps, mode_note
+from ...messages import say
 from ...rule import Rule
 from ._leftover import left_off
 from ._switch import end_switch
@@ -27,8 +28,10 @@ def check(flow: Flow) -> Iterable[Finding]:
         trail = (*import_steps(mode.stack), Step(mode.place, mode_note(mode)))
         yield Finding(
             "", "", RULE.severity if sure else Severity.WARNING, event.value_place,
-            f"this loss {'was' if sure else 'may have been'} computed with gradients off, which {mode.how} left behind: "
-            f"`backward()` {'raises' if sure else 'raises then'}", trail,
+            say("this loss was computed with gradients off, which {how} left behind: `backward()` raises", how=mode.how)
+            if sure
+            else say("this loss may have been computed with gradients off, which {how} left behind: `backward()` raises "
+                     "then", how=mode.how), trail,
         )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ...edits import Fix, FixContext
 from ...findings import Finding, Severity, Step
 from ...flow import events
+from ...messages import say
 from ...rule import Rule
 from ._leftover import left_off
 from ._switch import end_switch
@@ -25,8 +26,9 @@ def check(flow: Flow) -> Iterable[Finding]:
         assert mode.place is not None
         yield Finding(
             "", "", RULE.severity if sure else Severity.WARNING, mode.place,
-            f"{mode.how} turns gradients off for all that runs later, and a loss that is to train is computed then",
-            (Step(event.value_place, "the loss of this backward is computed with gradients off"),),
+            say("{how} turns gradients off for all that runs later, and a loss that is to train is computed then",
+                how=mode.how),
+            (Step(event.value_place, say("the loss of this backward is computed with gradients off")),),
         )  # fmt: skip
 
 

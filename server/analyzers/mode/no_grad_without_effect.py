@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ...edits import Applicability, Edit, Fix, FixContext
 from ...findings import Finding, Severity
 from ...flow import events
+from ...messages import say
 from ...rule import Rule
 
 if TYPE_CHECKING:
@@ -21,12 +22,13 @@ def check(flow: Flow) -> Iterable[Finding]:
         if event.in_with:
             yield Finding(
                 "", "", Severity.ERROR, event.place,
-                f"`with {event.how}:` lacks the call and raises TypeError: write `{event.how}()`",
+                say("`with {how}:` lacks the call and raises TypeError: write `{how}()`", how=event.how),
             )  # fmt: skip
         else:
             yield Finding(
                 "", "", Severity.WARNING, event.place,
-                f"`{event.how}{'()' if event.called else ''}` as a statement changes nothing: it acts in a `with` or as a decorator",
+                say("`{how}` as a statement changes nothing: it acts in a `with` or as a decorator",
+                    how=f"{event.how}()" if event.called else event.how),
             )  # fmt: skip
 
 
@@ -44,7 +46,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         return None
     if isinstance(tree.parent(node), cst.WithItem):
         end = finding.place.end
-        return Fix("Call it", Applicability.SAFE, (Edit(tree.path, end, end, "()"),))
+        return Fix(say("Call it"), Applicability.SAFE, (Edit(tree.path, end, end, "()"),))
     statement = tree.statement(node)
     block = tree.block(statement)
     index = next((i for i, other in enumerate(block) if other is statement), len(block))
@@ -59,7 +61,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     tail = Edit(tree.path, finding.place.end, finding.place.end, f"{called}:")
     lines = tree.indented(tree.block_end(statement), end)
     applicability = Applicability.SAFE if safe else Applicability.UNSAFE
-    return Fix("Put what follows under it", applicability, (head, tail, *lines))
+    return Fix(say("Put what follows under it"), applicability, (head, tail, *lines))
 
 
 RULE = Rule(code="GL203", severity=Severity.WARNING, check=check)
