@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...findings import Finding, Severity, Step
 from ...flow import events
+from ...messages import say
 from ...rule import Rule
 from ._held import exact_groups, group_place, held
 
@@ -28,22 +29,24 @@ def check(flow: Flow) -> Iterable[Finding]:
                     continue
                 where = event.argument_place or event.place
                 made = getattr(event.arguments[0], "place", None)
-                trail = (Step(made, "the parameters are put together here"),) if made not in (None, where) else ()
-                name = leaf.label or "a parameter"
+                trail = (Step(made, say("the parameters are put together here")),) if made not in (None, where) else ()
+                name = leaf.label or say("a parameter")
                 if seen[leaf] != number:
                     again = group_place(event.arguments[0], number)
                     if again not in (None, where):
-                        trail = (Step(again, "this group has it again"), *trail)
+                        trail = (Step(again, say("this group has it again")), *trail)
                     yield Finding(
                         "", "", Severity.ERROR, where,
-                        f"{name} is in two parameter groups: the optimizer raises \"some parameters appear in more than one "
-                        "parameter group\"", trail,
+                        say("{name} is in two parameter groups: the optimizer raises \"some parameters appear in "
+                            "more than one "
+                        "parameter group\"", name=name), trail,
                     )  # fmt: skip
                 else:
                     optimized = held(flow) if optimized is None else optimized
                     yield Finding(
                         "", "", Severity.WARNING, where,
-                        f"{name} is in the optimizer's parameters twice: torch warns of it, and each step moves it two times",
+                        say("{name} is in the optimizer's parameters twice: torch warns of it, and each step moves "
+                            "it two times", name=name),
                         trail,
                     )  # fmt: skip
                 break

@@ -10,6 +10,7 @@ from ...facts import Mapping, Parameters, Range, Sequence
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
 from ...flow.training import parts_of
+from ...messages import say
 from ...rule import Rule
 
 if TYPE_CHECKING:
@@ -20,20 +21,24 @@ def check(flow: Flow) -> Iterable[Finding]:
     for event in flow.of(events.OptimizerMade):
         if event.used_up is not None:
             where = event.argument_place or event.place
-            what = "raises" if not event.leaves else "takes the empty group without a word"
-            message = f"the parameters in this generator are used up: the optimizer gets none of them, and {what}"
+            message = say("the parameters in this generator are used up: the optimizer gets none of them, and raises")
+            if event.leaves:
+                message = say(
+                    "the parameters in this generator are used up: the optimizer gets none of them, and takes the empty "
+                    "group without a word"
+                )
             yield _finding(Severity.ERROR, where, message, event.used_up, event.arguments)
     for raised in flow.of(events.Raised):
         if raised.rule == "exhausted-parameters":
-            message = "the parameters in this generator are used up: nothing is clipped"
+            message = say("the parameters in this generator are used up: nothing is clipped")
             yield _finding(Severity.WARNING, raised.place, message, raised.trail[0][0], raised.data["parameters"])
 
 
 def _finding(severity: Severity, place: Place, message: str, used: Place, arguments: object) -> Finding:
-    trail = [Step(used, "here it is used up")]
+    trail = [Step(used, say("here it is used up"))]
     made = next((m for m in _made(arguments) if m is not None), None)
     if made is not None and made not in (used, place):
-        trail.append(Step(made, "this is a generator: it can be gone through once"))
+        trail.append(Step(made, say("this is a generator: it can be gone through once")))
     return Finding("", "", severity, place, message, tuple(step for step in trail if step.place != place))
 
 
@@ -65,7 +70,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         return None
     code = tree.code(made)
     text = f"list{code}" if code.startswith("(") else f"list({code})"
-    return Fix("Keep them in a list", Applicability.SAFE, (tree.replace(made, text),))
+    return Fix(say("Keep them in a list"), Applicability.SAFE, (tree.replace(made, text),))
 
 
 RULE = Rule(code="GL507", severity=Severity.ERROR, check=check)

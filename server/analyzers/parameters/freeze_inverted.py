@@ -10,6 +10,7 @@ from ... import ir
 from ...edits import Applicability, Fix, FixContext
 from ...findings import Finding, Severity
 from ...flow import events
+from ...messages import say
 from ...rule import Rule
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ def check(flow: Flow) -> Iterable[Finding]:
         if (frozen and not trained and trains) or (trained and not frozen and not trains):
             yield Finding(
                 "", "", RULE.severity, event.place,
-                f"what is in `{name}` gets `requires_grad={trains}`, and all else the opposite: the test is the wrong way round",
+                say("what is in `{name}` gets `requires_grad={trains}`, and all else the opposite: the test is the "
+                    "wrong way round", name=name, trains=trains),
             )  # fmt: skip
 
 
@@ -90,7 +92,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         code = tree.code(value.expression)
     else:
         code = f"not {tree.code(value)}"
-    return Fix("Turn the test round", Applicability.UNSAFE, (tree.replace(value, code),))
+    return Fix(say("Turn the test round"), Applicability.UNSAFE, (tree.replace(value, code),))
 
 
 RULE = Rule(code="GL512", severity=Severity.WARNING, check=check)

@@ -11,6 +11,7 @@ from ...flow import events
 from ...flow.interp import Args
 from ...flow.modules import leaves_of, library_class, submodules
 from ...flow.objects import is_module
+from ...messages import say
 from ...rule import Rule
 
 if TYPE_CHECKING:
@@ -69,11 +70,16 @@ def _trained_elsewhere(flow: Flow) -> set[Leaf]:
 
 
 def _finding(place: Place, froze: Place, norm: Object) -> Finding:
-    steps = [Step(froze, "its parameters are frozen here"), Step(norm.place, "this batch norm")] if norm.place else []
+    steps = (
+        [Step(froze, say("its parameters are frozen here")), Step(norm.place, say("this batch norm"))]
+        if norm.place
+        else []
+    )
     return Finding(
         "", "", RULE.severity, place,
-        "a frozen part of the model stays in training mode: its batch norms go on changing their running statistics, and "
-        "so its output; `eval()` of that part holds them still",
+        say("a frozen part of the model stays in training mode: its batch norms go on changing their running "
+            "statistics, and "
+        "so its output; `eval()` of that part holds them still"),
         tuple(step for step in steps if step.place != place),
     )  # fmt: skip
 

@@ -9,6 +9,7 @@ from ...edits import Applicability, Edit, Fix, FixContext
 from ...facts import Leaf, Object, ParameterOf, Tensor
 from ...findings import Finding, Severity, Step
 from ...flow import events
+from ...messages import say
 from ...rule import Rule
 
 if TYPE_CHECKING:
@@ -38,8 +39,9 @@ def check(flow: Flow) -> Iterable[Finding]:
             if (event := frozen.get(leaf)) is not None:
                 yield Finding(
                     "", "", RULE.severity, event.place,
-                    "`from_pretrained` freezes the table unless `freeze=False` is said: the optimizer gets it and will never move it",
-                    (Step(made.place, "this optimizer gets it"),),
+                    say("`from_pretrained` freezes the table unless `freeze=False` is said: the optimizer gets it "
+                        "and will never move it"),
+                    (Step(made.place, say("this optimizer gets it")),),
                 )  # fmt: skip
 
 
@@ -55,7 +57,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     if call is None or not call.args:
         return None
     end = tree.span(call.args[-1].value)[1]
-    return Fix("Train the table", Applicability.UNSAFE, (Edit(tree.path, end, end, ", freeze=False"),))
+    return Fix(say("Train the table"), Applicability.UNSAFE, (Edit(tree.path, end, end, ", freeze=False"),))
 
 
 RULE = Rule(code="GL511", severity=Severity.WARNING, check=check)

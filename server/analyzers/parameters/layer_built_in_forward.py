@@ -11,6 +11,7 @@ from ...findings import Finding, Place, Severity
 from ...flow import events
 from ...flow.modules import library_class
 from ...flow.objects import is_module
+from ...messages import say
 from ...rule import Rule
 from ._held import held, registrations
 
@@ -52,16 +53,17 @@ def _layers(flow: Flow) -> Iterable[Finding]:
             continue  # made once and kept: a lazy layer
         if any(leaf in optimized or leaf.cells.get("requires_grad") is not True for leaf in leaves):
             continue
-        name = obj.label or "a module"
+        name = obj.label or say("module")
         if leaves:
             yield Finding(
                 "", "", RULE.severity, event.place,
-                f"this {name} is made in `forward`: it is new and untrained at every call, and no optimizer holds it",
+                say("this {name} is made in `forward`: it is new and untrained at every call, and no optimizer "
+                    "holds it", name=name),
             )  # fmt: skip
         elif library_class(obj) in DROPOUTS and isinstance(obj.cls, External) and event.training is not True:
             yield Finding(
                 "", "", RULE.severity, event.place,
-                f"this {name} is made in `forward`, always in training mode: `eval()` does not reach it",
+                say("this {name} is made in `forward`, always in training mode: `eval()` does not reach it", name=name),
             )  # fmt: skip
 
 
@@ -91,7 +93,7 @@ def _parameters(flow: Flow) -> Iterable[Finding]:
             continue
         yield Finding(
             "", "", RULE.severity, event.place,
-            "this Parameter is made in `forward`: it is new at every call, and no optimizer holds it",
+            say("this Parameter is made in `forward`: it is new at every call, and no optimizer holds it"),
         )  # fmt: skip
 
 
@@ -134,7 +136,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         )
         name = next(name for name in (f"self.{stem}", f"self.{stem}_layer", f"self.own_{stem}") if name not in assigned)
         edits = tree.replace(made, name), tree.insert_after(last, f"{name} = {tree.code(made)}")
-    return Fix("Build it once, in __init__", Applicability.SAFE, edits)
+    return Fix(say("Build it once, in __init__"), Applicability.SAFE, edits)
 
 
 def _inside(tree: Tree, node: Any, outer: Any) -> bool:

@@ -10,6 +10,7 @@ from ...edits import Applicability, Fix, FixContext
 from ...facts import Class, Function, Object
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
+from ...messages import say
 from ...rule import Rule
 
 if TYPE_CHECKING:
@@ -33,10 +34,11 @@ def check(flow: Flow) -> Iterable[Finding]:
         if isinstance(init, Function) and isinstance(init.code, ir.Def):
             start, end = ir.unpack(init.code.name_at)
             place = Place(init.module.path, init.base + start, init.base + end)
-            trail = (Step(place, "no call of `super().__init__()` comes before"),)
+            trail = (Step(place, say("no call of `super().__init__()` comes before")),)
         yield Finding(
             "", "", RULE.severity, event.place,
-            f"`{event.message}` is assigned before `Module.__init__()` was called: this raises AttributeError", trail,
+            say("`{message}` is assigned before `Module.__init__()` was called: this raises AttributeError",
+                message=event.message), trail,
         )  # fmt: skip
 
 
@@ -62,9 +64,9 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     ):
         first = others[0]  # below the docstring
     if isinstance(late, cst.SimpleStatementLine):  # called again it would forget what is registered by then
-        return Fix("Call super().__init__() first", Applicability.SAFE, tree.move_before(late.body[0], first))
+        return Fix(say("Call super().__init__() first"), Applicability.SAFE, tree.move_before(late.body[0], first))
     edit = tree.insert_before(first, "super().__init__()")
-    return Fix("Call super().__init__() first", Applicability.SAFE, (edit,))
+    return Fix(say("Call super().__init__() first"), Applicability.SAFE, (edit,))
 
 
 RULE = Rule(code="GL504", severity=Severity.ERROR, check=check)

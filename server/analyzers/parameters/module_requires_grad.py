@@ -11,6 +11,7 @@ from ...findings import Finding, Severity
 from ...flow import events
 from ...flow.modules import leaves_of
 from ...flow.objects import is_module
+from ...messages import say
 from ...rule import Rule
 from ._held import overrides
 
@@ -34,8 +35,8 @@ def check(flow: Flow) -> Iterable[Finding]:
             continue  # nothing there to be frozen, or already as it is wanted
         yield Finding(
             "", "", RULE.severity, event.place,
-            "`requires_grad` of a module is a plain attribute: its parameters stay as they were; "
-            "`requires_grad_(...)` was meant",
+            say("`requires_grad` of a module is a plain attribute: its parameters stay as they were; "
+            "`requires_grad_(...)` was meant"),
         )  # fmt: skip
 
 
@@ -52,7 +53,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     if assign is None or len(assign.targets) != 1:
         return None
     text = f"{tree.code(target.value)}.requires_grad_({tree.code(assign.value)})"
-    return Fix("Tell its parameters", Applicability.SAFE, (tree.replace(assign, text),))
+    return Fix(say("Tell its parameters"), Applicability.SAFE, (tree.replace(assign, text),))
 
 
 RULE = Rule(code="GL506", severity=Severity.WARNING, check=check)

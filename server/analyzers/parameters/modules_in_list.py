@@ -11,6 +11,7 @@ from ...facts import Class, Function, Leaf, Mapping, Object, Sequence, Tensor, U
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
 from ...flow.objects import find, is_module
+from ...messages import listed, say
 from ...rule import Rule
 from ._held import all_known, held, leaves_in, members, overrides, registrations, vague_containers
 
@@ -64,12 +65,12 @@ def _finding(event: events.Attribute, lost: list[Leaf]) -> Finding:
     made = (leaf.place for leaf in lost)
     outside = dict.fromkeys(p for p in made if p is not None and not _within(p, place))
     kind = "dict" if isinstance(event.value, Mapping) else getattr(event.value, "kind", "list")
-    names = ", ".join(dict.fromkeys(leaf.label or "a parameter" for leaf in lost[:4]))
+    names = listed(dict.fromkeys(leaf.label or say("a parameter") for leaf in lost[:4]))
     return Finding(
         "", "", RULE.severity, place,
-        f"`self.{event.name}` is a plain {kind}: what lies in it ({names}) is not registered, so `parameters()` does not "
-        "hold it and no optimizer trains it",
-        tuple(Step(p, "this is put into it") for p in list(outside)[:4]),
+        say("`self.{name}` is a plain {kind}: what lies in it ({names}) is not registered, so `parameters()` does not "
+        "hold it and no optimizer trains it", name=event.name, kind=kind, names=names),
+        tuple(Step(p, say("this is put into it")) for p in list(outside)[:4]),
         data=(("holds", _holds(event.value)), ("kind", "dict" if kind == "dict" else "list"), ("attribute", event.name)),
     )  # fmt: skip
 
@@ -174,7 +175,9 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     empty = code in ("[]", "{}", "list()", "dict()")
     applicability = Applicability.SAFE if own or empty else Applicability.UNSAFE
     return Fix(
-        f"Hold them in `{container}`", applicability, (tree.replace(value, f"{container}({'' if empty else code})"),)
+        say("Hold them in `{container}`", container=container),
+        applicability,
+        (tree.replace(value, f"{container}({'' if empty else code})"),),
     )
 
 
@@ -191,7 +194,7 @@ def _nested(tree: Tree, finding: Finding, prefix: str) -> Fix | None:
             if not isinstance(item, (cst.List, cst.ListComp)):
                 return None
             edits.append(tree.replace(item, f"{prefix}.ModuleList({tree.code(item)})"))
-    message = f"Hold them in `{prefix}.ModuleList`, inside and outside"
+    message = say("Hold them in `{prefix}.ModuleList`, inside and outside", prefix=prefix)
     return Fix(message, Applicability.SAFE, tuple(edits)) if len(edits) > 1 else None
 
 

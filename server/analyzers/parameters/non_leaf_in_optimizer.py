@@ -10,6 +10,7 @@ from ...facts import Mapping, Sequence, Tensor
 from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...flow.training import parts_of
+from ...messages import say
 from ...rule import Rule
 from ._leaf import as_leaf, parameter_last
 
@@ -28,12 +29,17 @@ def check(flow: Flow) -> Iterable[Finding]:
             where = event.argument_place or event.place
             made = tensor.node.place
             trail = (
-                (Step(made, f"{tensor.node.op.strip('.')} makes it, and it is no leaf"),) if made is not None else ()
+                (Step(made, say("{op} makes it, and it is no leaf", op=tensor.node.op.strip("."))),)
+                if made is not None
+                else ()
             )
             yield Finding(
                 "", "", Severity.WARNING if moved else RULE.severity, where,
-                "the optimizer gets the result of an operation, not a leaf: this raises \"can't optimize a non-leaf Tensor\""
-                + (", unless there was nothing to change" if moved else ""),
+                say("the optimizer gets the result of an operation, not a leaf, unless there was nothing to change: this "
+                    "raises \"can't optimize a non-leaf Tensor\"")
+                if moved
+                else say("the optimizer gets the result of an operation, not a leaf: this raises \"can't optimize a "
+                         "non-leaf Tensor\""),
                 tuple(step for step in trail if step.place != where),
             )  # fmt: skip
 
@@ -66,7 +72,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     edits = as_leaf(tree, made)
     if edits is None and (edit := parameter_last(tree, made)) is not None:
         edits = (edit,)
-    return None if edits is None else Fix("Make it a leaf", Applicability.SAFE, edits)
+    return None if edits is None else Fix(say("Make it a leaf"), Applicability.SAFE, edits)
 
 
 RULE = Rule(code="GL510", severity=Severity.ERROR, check=check)

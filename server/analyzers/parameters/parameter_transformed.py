@@ -11,6 +11,7 @@ from ...findings import Finding, Severity
 from ...flow import events
 from ...flow.objects import is_module
 from ...flow.training import walk
+from ...messages import say
 from ...rule import Rule
 from ._held import held, registrations
 from ._leaf import parameter_last
@@ -42,13 +43,18 @@ def check(flow: Flow) -> Iterable[Finding]:
         if any(leaf.cells.get("escaped") for leaf in leaves):
             continue
         if event.value.tag == "parameter-moved":
-            said = "is the Parameter only where nothing had to change, and a plain tensor otherwise"
+            message = say(
+                "`{name}` is computed from a Parameter and is one only where nothing had to change: otherwise it is not "
+                "registered, and no optimizer trains it",
+                name=event.name,
+            )
         else:
-            said = "is a plain tensor"
-        yield Finding(
-            "", "", RULE.severity, event.value_place,
-            f"`{event.name}` is computed from a Parameter and {said}: it is not registered, and no optimizer trains it",
-        )  # fmt: skip
+            message = say(
+                "`{name}` is computed from a Parameter and is a plain tensor: it is not registered, and no optimizer "
+                "trains it",
+                name=event.name,
+            )
+        yield Finding("", "", RULE.severity, event.value_place, message)
 
 
 def fix(finding: Finding, context: FixContext) -> Fix | None:
@@ -61,7 +67,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         return None
     whole: Any = tree.exactly(finding.place, tree.cst.BaseExpression)
     edit = parameter_last(tree, whole) if whole is not None else None
-    return None if edit is None else Fix("Make the Parameter of the result", Applicability.SAFE, (edit,))
+    return None if edit is None else Fix(say("Make the Parameter of the result"), Applicability.SAFE, (edit,))
 
 
 RULE = Rule(code="GL502", severity=Severity.WARNING, check=check)

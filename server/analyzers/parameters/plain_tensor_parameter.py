@@ -10,6 +10,7 @@ from ...facts import Leaf, Object, Tensor
 from ...findings import Finding, Severity
 from ...flow import events
 from ...flow.objects import is_module
+from ...messages import say
 from ...rule import Rule
 from ._held import all_known, held, leaves_in
 
@@ -41,7 +42,8 @@ def check(flow: Flow) -> Iterable[Finding]:
             continue  # nobody trains this module at all
         yield Finding(
             "", "", RULE.severity, event.value_place,
-            f"`{event.name}` requires grad but is no `nn.Parameter`: the module does not register it, and no optimizer holds it",
+            say("`{name}` requires grad but is no `nn.Parameter`: the module does not register it, and no optimizer "
+                "holds it", name=event.name),
         )  # fmt: skip
 
 
@@ -74,7 +76,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     else:
         kept = [arg for arg in made.args if arg.keyword is None or arg.keyword.value != "requires_grad"]
         text = f"{tree.code(made.func)}({', '.join(_code(tree, arg) for arg in kept)})"
-    return Fix("Make it a Parameter", Applicability.SAFE, (tree.replace(made, f"{module}Parameter({text})"),))
+    return Fix(say("Make it a Parameter"), Applicability.SAFE, (tree.replace(made, f"{module}Parameter({text})"),))
 
 
 def _code(tree: Tree, arg: Any) -> str:

@@ -13,6 +13,7 @@ from ...facts import Object, ParameterOf, Tensor
 from ...findings import Finding, Severity
 from ...flow import events
 from ...flow.objects import is_module
+from ...messages import say
 from ...rule import Rule
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ def check(flow: Flow) -> Iterable[Finding]:
         meant = "requires_grad_(...)" if isinstance(owner, Object) else "requires_grad"
         yield Finding(
             "", "", RULE.severity, event.place,
-            f"`{name}` is a new attribute that torch does not know: `{meant}` was meant, and nothing changes",
+            say("`{name}` is a new attribute that torch does not know: `{meant}` was meant, and nothing changes",
+                name=name, meant=meant),
             data=(("module", isinstance(owner, Object)),),
         )  # fmt: skip
 
@@ -60,7 +62,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         return None
     if "requires_grad_(" in finding.message:
         return None  # of a module: another rule's fix comes after the right spelling
-    return Fix("Spell it requires_grad", Applicability.SAFE, (tree.replace(target.attr, "requires_grad"),))
+    return Fix(say("Spell it requires_grad"), Applicability.SAFE, (tree.replace(target.attr, "requires_grad"),))
 
 
 RULE = Rule(code="GL505", severity=Severity.WARNING, check=check)

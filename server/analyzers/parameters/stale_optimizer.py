@@ -12,6 +12,7 @@ from ...flow import events
 from ...flow.modules import leaves_of
 from ...flow.objects import is_module
 from ...flow.training import parts_of
+from ...messages import say
 from ...rule import Rule
 from ._held import all_known, held
 
@@ -46,11 +47,14 @@ def check(flow: Flow) -> Iterable[Finding]:
         if optimizer is None or event.place in told:
             continue
         told.add(event.place)
-        what = "is put into the model" if how == "new" else "is unfrozen"
         yield Finding(
             "", "", RULE.severity, event.place,
-            f"this {what} after the optimizer was made from the model's parameters: no optimizer holds it, and it is not trained",
-            (Step(optimizer.place, "the optimizer is made here, without it"),),
+            say("this is put into the model after the optimizer was made from its parameters: no optimizer holds it, "
+                "and it is not trained")
+            if how == "new"
+            else say("this is unfrozen after the optimizer was made from the model's parameters: no optimizer holds it, "
+                     "and it is not trained"),
+            (Step(optimizer.place, say("the optimizer is made here, without it")),),
         )  # fmt: skip
 
 
@@ -142,7 +146,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     if optimizer in between or not tree.block(tree.statement(assign)):
         return None
     edits = tree.move_after(assign, tree.statement(target))
-    return Fix("Make the optimizer afterwards", Applicability.SAFE, edits)
+    return Fix(say("Make the optimizer afterwards"), Applicability.SAFE, edits)
 
 
 RULE = Rule(code="GL508", severity=Severity.WARNING, check=check)
