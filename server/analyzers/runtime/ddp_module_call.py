@@ -11,6 +11,7 @@ from ...findings import Finding, Place, Severity, Step
 from ...flow import events
 from ...flow.modules import leaves_of
 from ...flow.tensors import flatten
+from ...messages import say
 from ...rule import Rule
 from .._graph import below
 
@@ -45,7 +46,8 @@ def check(flow: Flow) -> Iterable[Finding]:
                     place = earlier.place
             yield Finding(
                 "", "", RULE.severity, place,
-                "this goes past DistributedDataParallel: the gradients are not averaged, and each process trains alone",
+                say("this goes past DistributedDataParallel: the gradients are not averaged, and each process "
+                    "trains alone"),
                 tuple(_trail(event, wrapper, place)),
             )  # fmt: skip
 
@@ -77,9 +79,9 @@ def _nodes(result: Value | None) -> set[int] | None:
 
 def _trail(backward: events.Backward, wrapper: Object, place: Place) -> Iterable[Step]:
     if place != backward.value_place:
-        yield Step(backward.value_place, "this loss does not come through the wrapper")
+        yield Step(backward.value_place, say("this loss does not come through the wrapper"))
     if wrapper.place is not None:
-        yield Step(wrapper.place, "the model is wrapped here")
+        yield Step(wrapper.place, say("the model is wrapped here"))
 
 
 def fix(finding: Finding, context: FixContext) -> Fix | None:
@@ -91,7 +93,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     inner: Any = tree and tree.exactly(finding.place, tree.cst.Attribute)
     if tree is None or inner is None or inner.attr.value != "module":
         return None
-    return Fix("Call the wrapper", Applicability.SAFE, tree.unwrap(inner, inner.value))
+    return Fix(say("Call the wrapper"), Applicability.SAFE, tree.unwrap(inner, inner.value))
 
 
 RULE = Rule(code="GL603", severity=Severity.WARNING, check=check)

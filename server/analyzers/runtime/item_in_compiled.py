@@ -9,6 +9,7 @@ from ...edits import Applicability, Fix, FixContext
 from ...facts import Const
 from ...findings import Finding, Severity, Step
 from ...flow import events
+from ...messages import say
 from ...rule import Rule
 
 if TYPE_CHECKING:
@@ -25,8 +26,9 @@ def check(flow: Flow) -> Iterable[Finding]:
     for event in flow.of(events.GraphBreak):
         yield Finding(
             "", "", RULE.severity, event.place,
-            f"{event.how} in compiled code breaks the graph in two at every call: return the tensor, and take the number outside",
-            (Step(event.compiled, "this is compiled here"),),
+            say("{how} in compiled code breaks the graph in two at every call: return the tensor, and take the "
+                "number outside", how=event.how),
+            (Step(event.compiled, say("this is compiled here")),),
         )  # fmt: skip
 
 
@@ -40,7 +42,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     if tree is None or call is None or not isinstance(call.func, tree.cst.Attribute):
         return None
     edit = tree.replace(call.func.attr, "detach")
-    return Fix("Keep the tensor, detached", Applicability.SAFE, (edit,))
+    return Fix(say("Keep the tensor, detached"), Applicability.SAFE, (edit,))
 
 
 RULE = Rule(code="GL602", severity=Severity.WARNING, check=check)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...edits import Applicability, Edit, Fix, FixContext
 from ...findings import Finding, Severity
+from ...messages import say
 from ...rule import Rule
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def check(flow: Flow) -> Iterable[Finding]:
         device, name = OLD[event.name]
         yield Finding(
             "", "", RULE.severity, event.place,
-            f"`{event.name}` is deprecated: write `torch.amp.{name}({device!r}, ...)`", tags=("deprecated",),
+            say("`{old}` is deprecated: write `{new}`", old=event.name, new=f"torch.amp.{name}({device!r}, ...)"), tags=("deprecated",),
         )  # fmt: skip
 
 
@@ -46,7 +47,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     start = tree.text(inner, finding.place.end).index("(") + inner + 1
     rest = ", " if call.args else ""
     return Fix(
-        f"Use torch.amp.{name}", Applicability.SAFE,
+        say("Use torch.amp.{name}", name=name), Applicability.SAFE,
         (tree.replace(call.func, f"torch.amp.{name}"), Edit(tree.path, start, start, f'"{device}"{rest}')),
     )  # fmt: skip
 

@@ -10,6 +10,7 @@ from ...facts import TRUE, Const, External, Object
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
 from ...flow.interp import Args
+from ...messages import say
 from ...rule import Rule
 
 if TYPE_CHECKING:
@@ -35,9 +36,10 @@ def check(flow: Flow) -> Iterable[Finding]:
             continue
         yield Finding(
             "", "", RULE.severity, event.place,
-            "every epoch sees the same order: the sampler shuffles with the epoch's number, and nobody calls `set_epoch`",
-            (Step(epochs.place, "this loop should begin with `sampler.set_epoch(epoch)`"),
-             Step(made[sampler].place, "the sampler is made here")),
+            say("every epoch sees the same order: the sampler shuffles with the epoch's number, and nobody calls "
+                "`set_epoch`"),
+            (Step(epochs.place, say("this loop should begin with `sampler.set_epoch(epoch)`")),
+             Step(made[sampler].place, say("the sampler is made here"))),
         )  # fmt: skip
 
 
@@ -103,7 +105,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         return None
     line = f"{name.value}.set_epoch({epoch})"
     edit = tree.insert_before(loop.body.body[0], line)
-    return Fix("Tell the sampler the epoch", Applicability.SAFE, (edit,))
+    return Fix(say("Tell the sampler the epoch"), Applicability.SAFE, (edit,))
 
 
 RULE = Rule(code="GL605", severity=Severity.WARNING, check=check)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ...facts import Leaf
 from ...findings import Finding, Severity, Step
 from ...flow import events
+from ...messages import say
 from ...rule import Rule
 
 if TYPE_CHECKING:
@@ -27,8 +28,9 @@ def check(flow: Flow) -> Iterable[Finding]:
             if step is not None and step.autocast is event.autocast:
                 yield Finding(
                     "", "", RULE.severity, step.place,
-                    "autocast keeps its copies of the weights until its block ends: the next forward does not see this step",
-                    (Step(event.autocast.place, "the block goes on over the next forward"),),
+                    say("autocast keeps its copies of the weights until its block ends: the next forward does not "
+                        "see this step"),
+                    (Step(event.autocast.place, say("the block goes on over the next forward")),),
                 )  # fmt: skip
 
 
