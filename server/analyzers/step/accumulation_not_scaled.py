@@ -9,6 +9,7 @@ from ...edits import Applicability, Fix, FixContext
 from ...facts import Const
 from ...findings import Finding, Severity, Step
 from ...flow import events
+from ...messages import say
 from ...rule import Rule
 from ._loss import averages, divisors
 from ._shared import known
@@ -39,8 +40,9 @@ def check(flow: Flow) -> Iterable[Finding]:
                 continue
             yield Finding(
                 "", "", RULE.severity, event.value_place,
-                "this loss is a mean over one batch, and gradients of several are summed for a step: divide it by their number",
-                (Step(guard.place, "one step is taken for so many batches"),),
+                say("this loss is a mean over one batch, and gradients of several are summed for a step: divide it "
+                    "by their number"),
+                (Step(guard.place, say("one step is taken for so many batches")),),
             )  # fmt: skip
 
 
@@ -79,7 +81,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         return None
     count = tree.code(modulo.right)
     edit = tree.replace(loss, f"({tree.code(loss)} / {count})")
-    return Fix(f"Divide the loss by {count}", Applicability.UNSAFE, (edit,))
+    return Fix(say("Divide the loss by {count}", count=count), Applicability.UNSAFE, (edit,))
 
 
 RULE = Rule(code="GL406", severity=Severity.WARNING, check=check)

@@ -10,6 +10,7 @@ from ...edits import Applicability, Fix, FixContext
 from ...facts import Const, External, Value
 from ...findings import Finding, Severity, Step
 from ...flow import events
+from ...messages import say
 from ...rule import Rule
 from ._shared import followed
 
@@ -26,16 +27,16 @@ def check(flow: Flow) -> Iterable[Finding]:
         if states <= {"used", "none"} and used is not None and used.by is not None:
             yield Finding(
                 "", "", RULE.severity, event.place,
-                "clips gradients that the step has already applied",
-                (Step(used.by, "the step applies them unclipped"),),
+                say("clips gradients that the step has already applied"),
+                (Step(used.by, say("the step applies them unclipped")),),
             )  # fmt: skip
         elif states == {"none"} and all(grad.place is not None for grad in event.grads):
             cleared = event.grads[0].place
             assert cleared is not None
             yield Finding(
                 "", "", RULE.severity, event.place,
-                "clips nothing: the gradients were cleared and none has been computed since",
-                (Step(cleared, "the gradients are cleared here"),),
+                say("clips nothing: the gradients were cleared and none has been computed since"),
+                (Step(cleared, say("the gradients are cleared here")),),
             )  # fmt: skip
 
 
@@ -62,7 +63,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     small: Any = tree.parent(clip)
     if not isinstance(small, (cst.Expr, cst.Assign)):
         return None
-    return Fix("Clip before the step", Applicability.SAFE, tree.move_before(small, tree.statement(step)))
+    return Fix(say("Clip before the step"), Applicability.SAFE, tree.move_before(small, tree.statement(step)))
 
 
 RULE = Rule(code="GL404", severity=Severity.WARNING, check=check)

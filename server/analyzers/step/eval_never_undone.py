@@ -9,6 +9,7 @@ from ...edits import Applicability, Fix, FixContext
 from ...facts import External, Leaf, Object, Switched, Tensor
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
+from ...messages import say
 from ...rule import Rule
 
 if TYPE_CHECKING:
@@ -48,8 +49,10 @@ def check(flow: Flow) -> Iterable[Finding]:
                 if mode.place is not None:
                     yield Finding(
                         "", "", RULE.severity, mode.place,
-                        "`eval()` is not undone: the training that follows runs without dropout, with batch statistics standing still",
-                        (Step(used.value_place, "this loss comes from the model in evaluation mode, which trained before"),),
+                        say("`eval()` is not undone: the training that follows runs without dropout, with batch "
+                            "statistics standing still"),
+                        (Step(used.value_place, say("this loss comes from the model in evaluation mode, which "
+                            "trained before")),),
                     )  # fmt: skip
 
 
@@ -59,8 +62,9 @@ def _advice(evals: set[Switched], used: events.Backward) -> Iterable[Finding]:
         if mode.place is not None:
             yield Finding(
                 "", "", Severity.INFO, mode.place,
-                "`eval()` is still in force in the training that follows: no dropout, and batch statistics stand still",
-                (Step(used.value_place, "this loss comes from the model in evaluation mode"),),
+                say("`eval()` is still in force in the training that follows: no dropout, and batch statistics "
+                    "stand still"),
+                (Step(used.value_place, say("this loss comes from the model in evaluation mode")),),
             )  # fmt: skip
 
 
@@ -90,7 +94,9 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     after = [one for one in block if tree.span(one)[0] > tree.span(statement)[0]]
     trains = next((one for one in after if tree.span(one)[0] <= start < tree.span(one)[1]), None)
     if trains is not None:
-        return Fix(f"Switch {model} back to training", Applicability.SAFE, (tree.insert_before(trains, back),))
+        return Fix(
+            say("Switch {model} back to training", model=model), Applicability.SAFE, (tree.insert_before(trains, back),)
+        )
     returns = [node for node in tree.nodes(cst.Return) if tree.span(node)[0] > tree.span(statement)[1]]
     if not after or victim is not None or len(returns) > 1:
         return None
@@ -101,7 +107,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         edit = tree.insert_before(last, back)
     else:
         return None
-    return Fix(f"Switch {model} back to training", Applicability.SAFE, (edit,))
+    return Fix(say("Switch {model} back to training", model=model), Applicability.SAFE, (edit,))
 
 
 RULE = Rule(code="GL407", severity=Severity.WARNING, check=check)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...findings import Finding, Severity, Step
 from ...flow import events
+from ...messages import say
 from ...rule import Rule
 from ._shared import known
 
@@ -30,9 +31,10 @@ def check(flow: Flow) -> Iterable[Finding]:
             continue
         yield Finding(
             "", "", RULE.severity, event.place,
-            "this step also applies what another loss has left in these gradients: clear them before this one's `backward()`",
-            (Step(made, "this loss, which another optimizer steps for, reaches these parameters too"),
-             Step(other, "the other optimizer steps here and leaves their gradients as they are")),
+            say("this step also applies what another loss has left in these gradients: clear them before this one's "
+                "`backward()`"),
+            (Step(made, say("this loss, which another optimizer steps for, reaches these parameters too")),
+             Step(other, say("the other optimizer steps here and leaves their gradients as they are"))),
         )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from ...flow import events
 from ...flow.modules import library_class
 from ...flow.objects import is_module
 from ...flow.training import is_optimizer
+from ...messages import say
 from ...rule import Rule
 from ...torchlib import scheduler
 
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
     from ...flow import Flow
 
 EFFECTS = {
-    "zero_grad": "gradients are not cleared",
-    "step": "nothing steps",
-    "train": "the mode does not change",
-    "eval": "the mode does not change",
-    "update": "the scale is not updated",
+    "zero_grad": say("gradients are not cleared"),
+    "step": say("nothing steps"),
+    "train": say("the mode does not change"),
+    "eval": say("the mode does not change"),
+    "update": say("the scale is not updated"),
 }
 
 
@@ -33,7 +34,7 @@ def check(flow: Flow) -> Iterable[Finding]:
         if isinstance(owner, Object) and event.name in _methods(owner):
             yield Finding(
                 "", "", RULE.severity, event.place,
-                f"`{event.name}` is named but not called, so {EFFECTS[event.name]}: write `{event.name}()`",
+                say("`{name}` is named but not called, so {effect}: write `{name}()`", name=event.name, effect=EFFECTS[event.name]),
             )  # fmt: skip
 
 
@@ -51,7 +52,7 @@ def _methods(owner: Object) -> tuple[str, ...]:
 def fix(finding: Finding, context: FixContext) -> Fix | None:
     """Call it."""
     end = finding.place.end
-    return Fix("Call it", Applicability.SAFE, (Edit(finding.place.path, end, end, "()"),))
+    return Fix(say("Call it"), Applicability.SAFE, (Edit(finding.place.path, end, end, "()"),))
 
 
 RULE = Rule(code="GL408", severity=Severity.WARNING, check=check)

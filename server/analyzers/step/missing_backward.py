@@ -9,6 +9,7 @@ from ...facts import Class, Leaf, Object, Tensor
 from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...flow.training import optimizer_leaves, walk
+from ...messages import say
 from ...rule import Rule
 from ..graph._hidden import hidden
 from ..graph.untrained_parameters import untrained
@@ -45,7 +46,7 @@ def check(flow: Flow) -> Iterable[Finding]:
         said.add(optimizer)
         yield Finding(
             "", "", RULE.severity, step.place,
-            "this step finds no gradients: no `backward()` ever reaches the parameters that its optimizer holds",
+            say("this step finds no gradients: no `backward()` ever reaches the parameters that its optimizer holds"),
             (evidence,),
         )  # fmt: skip
 
@@ -56,7 +57,7 @@ def _used(flow: Flow, leaves: set[Leaf]) -> Step | None:
         if isinstance(event, events.Forward) and isinstance(event.result, Tensor) and event.result.live:
             assert event.result.node is not None
             if leaves & set(walk(event.result.node).sure):
-                return Step(event.place, "this is computed from them, and nothing goes backward through it")
+                return Step(event.place, say("this is computed from them, and nothing goes backward through it"))
     return None
 
 
@@ -65,7 +66,7 @@ def _astray(flow: Flow) -> Step | None:
     held = {leaf for event in flow.of(events.OptimizerMade) for leaf in event.leaves}
     for event in flow.of(events.Backward):
         if event.loops and not event.grad and event.reached and held.isdisjoint(event.reached):
-            return Step(event.value_place, "this backward reaches only parameters that no optimizer holds")
+            return Step(event.value_place, say("this backward reaches only parameters that no optimizer holds"))
     return None
 
 

@@ -10,6 +10,7 @@ from ...facts import Class, Leaf, Object, Writes
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
 from ...flow.training import optimizer_leaves
+from ...messages import say
 from ...rule import Rule
 from ._shared import known, not_called
 
@@ -42,8 +43,9 @@ def check(flow: Flow) -> Iterable[Finding]:
         if own:
             yield Finding(
                 "", "", RULE.severity, own[0].value_place,
-                "gradients are computed for an optimizer that never steps: what it holds stays as it was initialized",
-                (Step(creation.place, "this optimizer's step() is never called"),),
+                say("gradients are computed for an optimizer that never steps: what it holds stays as it was "
+                    "initialized"),
+                (Step(creation.place, say("this optimizer's step() is never called")),),
             )  # fmt: skip
 
 
@@ -67,7 +69,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     if name is None or receiver is None or not tree.block(tree.statement(receiver)):
         return None
     edit = tree.insert_after(tree.statement(receiver), f"{name}.step()")
-    return Fix(f"Step {name}", Applicability.SAFE, (edit,))
+    return Fix(say("Step {name}", name=name), Applicability.SAFE, (edit,))
 
 
 def _name(context: FixContext, made: Place, at: Place) -> str | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ...edits import Applicability, Fix, FixContext
 from ...findings import Finding, Severity, Step
 from ...flow import events
+from ...messages import say
 from ...rule import Rule
 from ._shared import not_called
 from .wrong_optimizer_zeroed import wrongly_zeroed
@@ -25,8 +26,8 @@ def check(flow: Flow) -> Iterable[Finding]:
             continue
         yield Finding(
             "", "", RULE.severity, event.place,
-            "this step also applies the gradients of earlier steps: nothing clears them in between",
-            (Step(stale[0][1], "backward adds to the gradients that the step before has already applied"),),
+            say("this step also applies the gradients of earlier steps: nothing clears them in between"),
+            (Step(stale[0][1], say("backward adds to the gradients that the step before has already applied")),),
         )  # fmt: skip
 
 
@@ -52,7 +53,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         edit = tree.insert_after(tree.statement(step), line)
     else:
         return None
-    return Fix(f"Clear the gradients of {optimizer}", Applicability.SAFE, (edit,))
+    return Fix(say("Clear the gradients of {optimizer}", optimizer=optimizer), Applicability.SAFE, (edit,))
 
 
 RULE = Rule(code="GL401", severity=Severity.WARNING, check=check)

@@ -9,6 +9,7 @@ from ...facts import FOREIGN, NONE, Const, Range, Value, Writes
 from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...flow.modules import library_class
+from ...messages import say
 from ...rule import Rule
 from ._shared import known
 
@@ -33,8 +34,9 @@ def check(flow: Flow) -> Iterable[Finding]:
             assert loop is not None
             yield Finding(
                 "", "", RULE.severity, event.place,
-                "made again in every turn of the loop: what the optimizer has learned of its parameters is forgotten each time",
-                (Step(loop, "this loop makes it again"), Step(step.place, "it steps here, and is thrown away")),
+                say("made again in every turn of the loop: what the optimizer has learned of its parameters is "
+                    "forgotten each time"),
+                (Step(loop, say("this loop makes it again")), Step(step.place, say("it steps here, and is thrown away"))),
             )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...edits import Applicability, Edit, Fix, FixContext
 from ...facts import AGREEMENT, LOSS, Const, Number, Tensor
 from ...findings import Finding, Severity, Step
+from ...messages import say
 from ...rule import Rule
 from ._scheduler import argument, creation, optimizer_of
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 OTHER = {"min": "max", "max": "min"}
 WRONG = {"min": AGREEMENT, "max": LOSS}
-WHAT = {AGREEMENT: "an accuracy, which should rise", LOSS: "a loss, which should fall"}
+WHAT = {AGREEMENT: say("an accuracy, which should rise"), LOSS: say("a loss, which should fall")}
 
 
 def check(flow: Flow) -> Iterable[Finding]:
@@ -35,9 +36,9 @@ def check(flow: Flow) -> Iterable[Finding]:
             other = OTHER[str(mode.value)]
             yield Finding(
                 "", "", RULE.severity, made.place,
-                f"this scheduler is in mode {mode.value!r} but is given {WHAT[value.measure]}: the rate is cut while training "
-                f"goes well; say `mode={other!r}`",
-                (Step(event.place, f"it is given {WHAT[value.measure]}"),),
+                say("this scheduler is in mode {mode!r} but is given {what}: the rate is cut while training goes well; "
+                    "say `mode={other!r}`", mode=mode.value, what=WHAT[value.measure], other=other),
+                (Step(event.place, say("it is given {what}", what=WHAT[value.measure])),),
             )  # fmt: skip
 
 
@@ -58,11 +59,11 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         given = call.args[1]
     if given is None:
         end = tree.span(call.args[-1])[1]
-        return Fix('Say mode="max"', Applicability.SAFE, (Edit(tree.path, end, end, ', mode="max"'),))
+        return Fix(say('Say mode="max"'), Applicability.SAFE, (Edit(tree.path, end, end, ', mode="max"'),))
     if not isinstance(given.value, cst.SimpleString) or given.value.raw_value not in OTHER:
         return None
     other = f"{given.value.quote}{OTHER[given.value.raw_value]}{given.value.quote}"
-    return Fix(f"Say mode={other}", Applicability.SAFE, (tree.replace(given.value, other),))
+    return Fix(say("Say mode={other}", other=other), Applicability.SAFE, (tree.replace(given.value, other),))
 
 
 RULE = Rule(code="GL414", severity=Severity.WARNING, check=check)

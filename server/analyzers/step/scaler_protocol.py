@@ -9,6 +9,7 @@ from ...edits import Applicability, Fix, FixContext
 from ...facts import Object
 from ...findings import Finding, Severity, Step
 from ...flow import events
+from ...messages import say
 from ...rule import Rule
 from ._shared import followed, known
 
@@ -33,24 +34,28 @@ def _call(flow: Flow, event: events.Scaling) -> Iterable[Finding]:
         return
     early = event.name == "update" and event.phase == "ready" and _scaled(flow, event.scaler)
     if early and all(step.scaled is None for step in flow.of(events.Step)):  # a step around the scaler is said already
-        message = "`update()` comes before `scaler.step(optimizer)`, which raises: the scaler has seen no gradient yet"
+        message = say(
+            "`update()` comes before `scaler.step(optimizer)`, which raises: the scaler has seen no gradient yet"
+        )
         yield Finding("", "", Severity.ERROR, event.place, message)
     if event.optimizer is None:
         return
     if event.name in ("step", "unscale_") and event.phase == "stepped" and event.before is not None:
-        message = (
+        message = say(
             "`scaler.update()` is missing: the scaler has already stepped this optimizer, and a second time raises"
         )
-        trail = (Step(event.before, "it stepped here"),) if event.before != event.place else ()
+        trail = (Step(event.before, say("it stepped here")),) if event.before != event.place else ()
         yield Finding("", "", Severity.ERROR, event.place, message, trail)
     elif event.name == "unscale_" and event.phase == "unscaled" and event.before is not None:
-        message = "`unscale_()` is called a second time since the last update, which raises"
-        trail = (Step(event.before, "the gradients are unscaled here already"),) if event.before != event.place else ()
+        message = say("`unscale_()` is called a second time since the last update, which raises")
+        trail = (
+            (Step(event.before, say("the gradients are unscaled here already")),) if event.before != event.place else ()
+        )
         yield Finding("", "", Severity.ERROR, event.place, message, trail)
     elif event.name == "step" and event.unscaled and event.phase == "ready" and known(flow, event.optimizer):
         if _scaled(flow, event.scaler):
             return
-        message = "the loss was not scaled by this scaler: write `scaler.scale(loss).backward()`"
+        message = say("the loss was not scaled by this scaler: write `scaler.scale(loss).backward()`")
         yield Finding("", "", Severity.ERROR, event.place, message)
 
 
@@ -65,8 +70,8 @@ def _clip(flow: Flow, clip: events.Clip) -> Iterable[Finding]:
     if step is not None and step.via:
         yield Finding(
             "", "", RULE.severity, clip.place,
-            "clips gradients that are still multiplied by the scale: call `scaler.unscale_(optimizer)` first",
-            (Step(step.place, "the scaler divides them by the scale here, after they were clipped"),),
+            say("clips gradients that are still multiplied by the scale: call `scaler.unscale_(optimizer)` first"),
+            (Step(step.place, say("the scaler divides them by the scale here, after they were clipped")),),
         )  # fmt: skip
 
 
@@ -74,16 +79,17 @@ def _step(flow: Flow, step: events.Step) -> Iterable[Finding]:
     if step.scaled is not None:
         yield Finding(
             "", "", RULE.severity, step.place,
-            "steps with gradients that are still multiplied by the scale: `scaler.step(optimizer)` divides them first",
-            (Step(step.scaled, "they are gradients of a scaled loss"),),
+            say("steps with gradients that are still multiplied by the scale: `scaler.step(optimizer)` divides them "
+                "first"),
+            (Step(step.scaled, say("they are gradients of a scaled loss")),),
         )  # fmt: skip
     elif step.again is not None:
         first = next((e for e in flow.of(events.Step) if e.place == step.again and e.via), None)
         if first is not None:
             yield Finding(
                 "", "", RULE.severity, step.place,
-                "steps a second time with the same gradients: `scaler.step(optimizer)` has stepped already",
-                (Step(first.place, "this takes the step, unless a gradient is infinite"),),
+                say("steps a second time with the same gradients: `scaler.step(optimizer)` has stepped already"),
+                (Step(first.place, say("this takes the step, unless a gradient is infinite")),),
             )  # fmt: skip
 
 
@@ -117,23 +123,25 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     done = other.func.attr.value
     if isinstance(call.func, cst.Attribute) and tree.code(call.func.value) == scaler:
         if done == "unscale_" and other is not call:
-            return Fix("Unscale them once", Applicability.SAFE, (tree.delete(tree.parent(call)),))
+            return Fix(say("Unscale them once"), Applicability.SAFE, (tree.delete(tree.parent(call)),))
         if done != "step" or not tree.block(tree.statement(other)):
             return None
         edits = (tree.insert_after(tree.statement(other), f"{scaler}.update()"),)
-        return Fix(f"Update {scaler} after the step", Applicability.SAFE, edits)
+        return Fix(say("Update {scaler} after the step", scaler=scaler), Applicability.SAFE, edits)
     stepped = isinstance(call.func, cst.Attribute) and call.func.attr.value == "step" and not call.args
     if stepped and done == "step":
-        return Fix(f"Leave the step to {scaler}", Applicability.SAFE, (tree.delete(tree.parent(call)),))
+        return Fix(
+            say("Leave the step to {scaler}", scaler=scaler), Applicability.SAFE, (tree.delete(tree.parent(call)),)
+        )
     if stepped:
         edits = (tree.replace(call, f"{scaler}.step({tree.code(call.func.value)})"),)
         if f"{scaler}.update(" not in context.scope(finding.place).text:
             edits += (tree.insert_after(statement, f"{scaler}.update()"),)
-        return Fix(f"Step through {scaler}", Applicability.SAFE, edits)
+        return Fix(say("Step through {scaler}", scaler=scaler), Applicability.SAFE, edits)
     if done != "step" or not other.args:
         return None
     edits = (tree.insert_before(statement, f"{scaler}.unscale_({tree.code(other.args[0].value)})"),)
-    return Fix("Unscale the gradients before clipping", Applicability.SAFE, edits)
+    return Fix(say("Unscale the gradients before clipping"), Applicability.SAFE, edits)
 
 
 RULE = Rule(code="GL405", severity=Severity.WARNING, check=check)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...edits import Applicability, Fix, FixContext
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
+from ...messages import say
 from ...rule import Rule
 from ...torchlib import scheduler as known_scheduler
 from ._scheduler import optimizer_of
@@ -35,8 +36,8 @@ def check(flow: Flow) -> Iterable[Finding]:
             elif early.pop(event.place, 0) == 1 and event.loops[-1].index and not event.loops[-1].unrolled:
                 yield Finding(
                     "", "", RULE.severity, event.place,
-                    "the scheduler steps before the optimizer: the first value of its schedule is never used",
-                    (Step(first.place, "the optimizer steps after it"),),
+                    say("the scheduler steps before the optimizer: the first value of its schedule is never used"),
+                    (Step(first.place, say("the optimizer steps after it")),),
                 )  # fmt: skip
 
 
@@ -58,7 +59,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     if not isinstance(small, cst.Expr) or not tree.block(tree.statement(scheduler)):
         return None
     edits = tree.move_after(small, tree.statement(step))
-    return Fix("Step the scheduler after the optimizer", Applicability.SAFE, edits)
+    return Fix(say("Step the scheduler after the optimizer"), Applicability.SAFE, edits)
 
 
 RULE = Rule(code="GL409", severity=Severity.WARNING, check=check)

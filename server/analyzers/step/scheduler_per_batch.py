@@ -9,6 +9,7 @@ from ...edits import Applicability, Fix, FixContext
 from ...facts import Const, Sequence
 from ...findings import Finding, Severity, Step
 from ...flow import events
+from ...messages import say
 from ...rule import Rule
 from ._scheduler import argument, creation, optimizer_of
 
@@ -36,8 +37,8 @@ def check(flow: Flow) -> Iterable[Finding]:
         assert batches.place is not None
         yield Finding(
             "", "", RULE.severity, event.place,
-            "this schedule counts epochs, and is stepped for every batch: step it after the loop over the batches",
-            (Step(batches.place, "this is the loop over the batches"), Step(made.place, "the schedule is set here")),
+            say("this schedule counts epochs, and is stepped for every batch: step it after the loop over the batches"),
+            (Step(batches.place, say("this is the loop over the batches")), Step(made.place, say("the schedule is set here"))),
         )  # fmt: skip
 
 
@@ -80,7 +81,9 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         return None
     if len(tree.block(tree.statement(call))) < 2:
         return None
-    return Fix("Step it after the loop over the batches", Applicability.SAFE, tree.move_after(tree.parent(call), loop))
+    return Fix(
+        say("Step it after the loop over the batches"), Applicability.SAFE, tree.move_after(tree.parent(call), loop)
+    )
 
 
 RULE = Rule(code="GL415", severity=Severity.WARNING, check=check)

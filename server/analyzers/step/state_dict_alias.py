@@ -10,6 +10,7 @@ from ...facts import Mapping, Object, StateOf, Value, alternatives
 from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...flow.modules import leaves_of
+from ...messages import say
 from ...rule import Rule
 
 if TYPE_CHECKING:
@@ -38,11 +39,14 @@ def check(flow: Flow) -> Iterable[Finding]:
                     continue  # made once, to be saved as it is then
                 moved = _moved(flow, state.module, [step for at, step in stepped if at > start])
                 if moved is not None:
-                    what = "loading it changes nothing" if event.name != "torch.save" else "the last weights are saved"
+                    what = say("the last weights are saved")
+                    if event.name != "torch.save":
+                        what = say("loading it changes nothing")
                     yield Finding(
                         "", "", RULE.severity, state.place,
-                        "`state_dict()` is no copy: it holds the weights themselves, which every later step changes",
-                        (Step(event.place, f"{what}"), Step(moved.place, "this step changes what was kept")),
+                        say("`state_dict()` is no copy: it holds the weights themselves, which every later step "
+                            "changes"),
+                        (Step(event.place, what), Step(moved.place, say("this step changes what was kept"))),
                     )  # fmt: skip
 
 
@@ -58,7 +62,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     if call is None:
         return None
     copied = f"{{key: value.clone() for key, value in {tree.code(call)}.items()}}"
-    return Fix("Copy the weights", Applicability.SAFE, (tree.replace(call, copied),))
+    return Fix(say("Copy the weights"), Applicability.SAFE, (tree.replace(call, copied),))
 
 
 def _states(value: Value, depth: int = 3) -> Iterator[tuple[StateOf, bool]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...edits import Applicability, Fix, FixContext
 from ...findings import Finding, Severity, Step
 from ...flow import events
+from ...messages import say
 from ...rule import Rule
 
 if TYPE_CHECKING:
@@ -42,8 +43,9 @@ def check(flow: Flow) -> Iterable[Finding]:
         if zero is not None:
             yield Finding(
                 "", "", RULE.severity, zero.place,
-                "this clears an optimizer that is cleared elsewhere already, and the one that steps next is never cleared",
-                (Step(event.place, "this step applies gradients of earlier steps again"),),
+                say("this clears an optimizer that is cleared elsewhere already, and the one that steps next is "
+                    "never cleared"),
+                (Step(event.place, say("this step applies gradients of earlier steps again")),),
             )  # fmt: skip
 
 
@@ -62,7 +64,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     if zero is None or step is None or not isinstance(step.func, cst.Attribute):
         return None
     name = tree.code(step.args[0].value if step.args else step.func.value)
-    return Fix(f"Clear {name}", Applicability.SAFE, (tree.replace(zero.func.value, name),))
+    return Fix(say("Clear {name}", name=name), Applicability.SAFE, (tree.replace(zero.func.value, name),))
 
 
 RULE = Rule(code="GL410", severity=Severity.WARNING, check=check)

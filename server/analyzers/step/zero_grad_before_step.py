@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...edits import Applicability, Fix, FixContext
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
+from ...messages import say
 from ...rule import Rule
 from ._shared import known
 
@@ -22,13 +23,14 @@ def check(flow: Flow) -> Iterable[Finding]:
         if not known(flow, event.optimizer):
             continue
         cleared = event.empty[-1][1]
-        trail = [Step(event.place, "the step finds no gradient")]
+        trail = [Step(event.place, say("the step finds no gradient"))]
         made = _made(flow, event)
         if made is not None:
-            trail.append(Step(made, "the gradients are computed here"))
+            trail.append(Step(made, say("the gradients are computed here")))
         yield Finding(
             "", "", RULE.severity, cleared,
-            "the gradients are cleared after `backward()` and before the step that should apply them", tuple(trail),
+            say("the gradients are cleared after `backward()` and before the step that should apply them"),
+            tuple(trail),
         )  # fmt: skip
 
 
@@ -62,7 +64,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         edits = tree.move_after(small, tree.statement(calls[0]))
     else:
         return None
-    return Fix("Clear the gradients before they are computed", Applicability.SAFE, edits)
+    return Fix(say("Clear the gradients before they are computed"), Applicability.SAFE, edits)
 
 
 RULE = Rule(code="GL402", severity=Severity.ERROR, check=check)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...edits import Applicability, Fix, FixContext
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
+from ...messages import say
 from ...rule import Rule
 from ._loss import divisors, same_number
 from ._shared import known
@@ -26,8 +27,8 @@ def check(flow: Flow) -> Iterable[Finding]:
         cleared, made = found
         yield Finding(
             "", "", RULE.severity, cleared,
-            "the gradients of every micro-batch but the last are cleared before the step that should apply them",
-            (Step(event.place, "the step finds the gradients of one micro-batch"), Step(made, "they are computed here")),
+            say("the gradients of every micro-batch but the last are cleared before the step that should apply them"),
+            (Step(event.place, say("the step finds the gradients of one micro-batch")), Step(made, say("they are computed here"))),
         )  # fmt: skip
 
 
@@ -83,7 +84,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     if not tree.block(tree.statement(zero)) or not tree.block(tree.statement(step)):
         return None
     edits = tree.move_after(tree.parent(zero), tree.statement(step))
-    return Fix("Clear the gradients after the step", Applicability.SAFE, edits)
+    return Fix(say("Clear the gradients after the step"), Applicability.SAFE, edits)
 
 
 RULE = Rule(code="GL413", severity=Severity.WARNING, check=check)
