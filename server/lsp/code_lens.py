@@ -29,6 +29,8 @@ def register(server: GradlineServer) -> None:
             places = [location for finding in findings if (location := server.location(finding.place))]
             names = sorted({finding.name for finding in findings})
             title = f"origin of {len(findings)} finding{'s'[: len(findings) > 1]}: {', '.join(names)}"
+            if verdict := server.verdicts.common(findings):
+                title += f" · probe: {verdict}"
             found.append(types.CodeLens(at, types.Command(title, SHOW, arguments=[view.uri, at.start, places])))
         for lens in server.engine.lenses(view.path):
             if view.holds(lens.start, lens.end):

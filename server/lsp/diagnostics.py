@@ -66,7 +66,7 @@ class Publisher:
             "text_document.diagnostic.related_information"
         )
         found = []
-        for finding in server.analysis.findings(path):
+        for finding in [*map(server.verdicts.told, server.analysis.findings(path)), *server.verdicts.seen(path)]:
             at = server.location(finding.place)
             item = convert.diagnostic(finding, server, server.engine.url(finding), related)
             if at is not None and item is not None:

@@ -28,6 +28,9 @@ def register(server: GradlineServer) -> None:
                 continue
             if hint.is_cut or wanted == "all":
                 found.append(_hint(server, view, hint.offset, hint.label, hint.tooltip, hint.origin))
+        for offset, label, tooltip in server.verdicts.hints(view.path):
+            if first <= offset <= last and view.holds(offset, offset):
+                found.append(_hint(server, view, offset, label, tooltip, None))
         return found
 
 

@@ -27,6 +27,7 @@ from . import (
     inlay_hints,
     looking,
     notebooks,
+    probe,
     semantic_tokens,
 )
 from .analysis import Analysis
@@ -47,6 +48,7 @@ FEATURES = (
     notebooks,
     custom,
     looking,
+    probe,
 )
 
 Answer = TypeVar("Answer")
@@ -110,6 +112,7 @@ class GradlineServer(LanguageServer):
         )
         self.scan = diagnostics.ScanProgress(self)
         self.fixes = code_actions.Fixes(self)
+        self.verdicts = probe.Verdicts(self)
         self.analysis_idle: list[Callable[[], Iterator[None]]] = []  # what features do when nothing else is to be done
         self.analysis_quiet: list[Callable[[], Iterator[None]]] = []  # the same, when nobody has typed for a while
         self._running = False
@@ -231,7 +234,9 @@ class GradlineServer(LanguageServer):
 
     def _show(self, paths: list[str], edited: bool) -> None:
         self.publisher.show(paths, edited)
-        if not edited and any(self.documents.views(path) for path in paths):
+        if turned := [path for path in self.verdicts.turned() if path not in paths]:
+            self.publisher.show(turned, False)
+        if turned or not edited and any(self.documents.views(path) for path in paths):
             self.refresh_views()
         self.tell_lines(paths)
 
