@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import platformdirs
 
 from .findings import Finding, Place, Severity, Step
+from .messages import packed, unpacked
 
 if TYPE_CHECKING:
     from .workspace import Checked, Workspace
@@ -124,13 +125,13 @@ def _plain(finding: Finding) -> tuple[Any, ...]:
         *finding[:2],
         finding.severity.value,
         tuple(finding.place),
-        finding.message,
-        tuple((tuple(step.place), step.note) for step in finding.trail),
+        packed(finding.message),
+        tuple((tuple(step.place), packed(step.note)) for step in finding.trail),
         *finding[6:],
     )
 
 
 def _revive(values: tuple[Any, ...]) -> Finding:
     code, name, severity, place, message, trail, *rest = values
-    steps = tuple(Step(Place(*where), note) for where, note in trail)
-    return Finding(code, name, Severity(severity), Place(*place), message, steps, *rest)
+    steps = tuple(Step(Place(*where), unpacked(note)) for where, note in trail)
+    return Finding(code, name, Severity(severity), Place(*place), unpacked(message), steps, *rest)
