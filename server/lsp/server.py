@@ -236,7 +236,7 @@ class GradlineServer(LanguageServer):
         self.publisher.show(paths, edited)
         if turned := [path for path in self.verdicts.turned() if path not in paths]:
             self.publisher.show(turned, False)
-        if turned or not edited and any(self.documents.views(path) for path in paths):
+        if turned or (not edited and any(self.documents.views(path) for path in paths)):
             self.refresh_views()
         self.tell_lines(paths)
 
