@@ -9,15 +9,17 @@ at the top level reaches (its arguments are then unknown).
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from ..facts import Class, Function, Object
+from ..facts import Class, Function, Leaf, Object
+from ..findings import Place
 from ..project import Module, Project
 from ..units import Unit
-from . import events, scopes
+from . import events, naming, scopes
 from .interp import ALONE_DEPTH_LIMIT, ALONE_STEP_LIMIT, Args, Interpreter, OutOfSteps, Watch
 from .standalone import call_alone
 
@@ -60,6 +62,18 @@ class Flow:
 
     def called(self, *names: str) -> Iterator[events.Called]:
         return (event for event in self.of(events.Called) if event.name in names)
+
+    def code(self, place: Place) -> str:
+        """The code at a place, short and in backticks: what the user calls what a message speaks of."""
+        return naming.quoted(self.project.source(place.path), place.start, place.end)
+
+    def names(self, leaves: Iterable[Leaf]) -> str:
+        """What the user calls these parameters, the first few of them, for a message."""
+        return naming.names_of(leaves, self._called)
+
+    @functools.cached_property
+    def _called(self) -> dict[Leaf, str]:
+        return naming.called(self.objects)
 
 
 def interpret(project: Project, module: Module, wanted: Wanted, watch: Watch | None = None) -> list[Flow]:

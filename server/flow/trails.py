@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from ..facts import Cut, Frames, Mode
 from ..findings import Place, Step
 from ..messages import Text, say
+from .naming import shown_code
 
 # A trail longer than this tells nobody anything; the origin is always kept.
 TRAIL_LIMIT = 8
@@ -14,7 +15,7 @@ TRAIL_LIMIT = 8
 
 def cut_note(cut: Cut) -> Text:
     """What ends the line at a cut."""
-    how = cut.how if cut.how.endswith(")") or cut.how.startswith(".") else f"`{cut.how}`"
+    how = shown_code(cut.how)
     match cut.kind:
         case "detach":
             return say("{how} detaches the value from its graph here", how=how)
@@ -43,10 +44,12 @@ def cut_note(cut: Cut) -> Text:
 def mode_note(mode: Mode) -> Text:
     """What a grad mode that is off does."""
     if mode.persistent:
-        return say("{how} turns gradients off until somebody turns them on again", how=mode.how)
+        return say("{how} turns gradients off until somebody turns them on again", how=shown_code(mode.how))
     if mode.kind == "inference":
-        return say("{how} holds gradients off for what is computed under it, in inference mode", how=mode.how)
-    return say("{how} holds gradients off for what is computed under it", how=mode.how)
+        return say(
+            "{how} holds gradients off for what is computed under it, in inference mode", how=shown_code(mode.how)
+        )
+    return say("{how} holds gradients off for what is computed under it", how=shown_code(mode.how))
 
 
 def cut_steps(cuts: Iterable[Cut], place: Place | None = None) -> tuple[Step, ...]:

@@ -37,12 +37,13 @@ from ..facts import Sequence as SequenceValue
 from ..findings import Finding, Place
 from ..flow import Flow, events
 from ..flow.modules import leaves_of, library_class
+from ..flow.naming import paths
 from ..flow.objects import is_module
 from ..text import Source
 from ..units import Unit
 from ..words import Found, meanings
 from .describe import listed
-from .observe import CUT, Seen, paths
+from .observe import CUT, Seen
 
 if TYPE_CHECKING:
     from . import Insight

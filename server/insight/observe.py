@@ -28,6 +28,7 @@ from ..facts import (
 from ..flow import Flow, events, interpret, is_script
 from ..flow.interp import Interpreter
 from ..flow.modules import leaves_of
+from ..flow.naming import paths
 from ..flow.objects import is_module
 from ..flow.training import is_optimizer, optimizer_leaves
 from ..project import Module, Project
@@ -281,35 +282,6 @@ class Names:
         for root, some in by_root.items():
             every = self.roots.get(root, some)
             yield root, [leaf for leaf in every if leaf in some], every
-
-
-def paths(obj: Object, prefix: str = "", seen: set[int] | None = None) -> Iterator[tuple[Leaf, str]]:
-    """The parameters below a module, each with its path from there: `.encoder.layers[0]`."""
-    seen = set() if seen is None else seen
-    if id(obj) in seen:
-        return
-    seen.add(id(obj))
-    own = obj.cells.get("leaf")
-    if isinstance(own, Leaf):
-        yield own, prefix
-    children: list[tuple[str, object]] = [(f"{prefix}.{name}", value) for name, value in obj.attrs.items()]
-    items = obj.cells.get("items")
-    if isinstance(items, tuple):
-        children += [(f"{prefix}[{index}]", value) for index, value in enumerate(items)]
-    elif "each" in obj.cells:
-        children.append((f"{prefix}[...]", obj.cells["each"]))
-    mapping = obj.cells.get("mapping")
-    if isinstance(mapping, Mapping):
-        children += [
-            (f"{prefix}[{key[1]!r}]" if isinstance(key, tuple) else f"{prefix}[...]", value)
-            for key, value in mapping.cells.items()
-        ]
-    for path, child in children:
-        if isinstance(child, Tensor):
-            if child.leaf is not None:
-                yield child.leaf, path
-        elif isinstance(child, Object) and is_module(child):
-            yield from paths(child, path, seen)
 
 
 def unregistered(obj: Object) -> Iterator[tuple[str, str]]:

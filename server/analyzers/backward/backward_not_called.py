@@ -21,7 +21,8 @@ def check(flow: Flow) -> Iterable[Finding]:
         if isinstance(event.owner, Tensor) and event.name == "backward":
             yield Finding(
                 "", "", RULE.severity, event.place,
-                say("`backward` is named but not called, so no gradient is computed: write `backward()`"),
+                say("{code} is named but not called, so no gradient is computed: put `()` behind it",
+                    code=flow.code(event.place)),
             )  # fmt: skip
 
 

@@ -21,7 +21,8 @@ def check(flow: Flow) -> Iterable[Finding]:
         if event.origin is not None and event.origin in given:
             yield Finding(
                 "", "", RULE.severity, event.origin,
-                say("`backward()` returns None: what keeps its result has no `.{name}`", name=event.name),
+                say("{call} returns None, and its result is used as a tensor (`.{name}`): let the call stand alone",
+                    call=flow.code(event.origin), name=event.name),
                 (Step(event.place, say("`.{name}` of None is asked for here", name=event.name)),),
             )  # fmt: skip
 

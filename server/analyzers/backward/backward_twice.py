@@ -26,14 +26,21 @@ def check(flow: Flow) -> Iterable[Finding]:
         if first != event.place:
             trail.append(Step(first, say("this backward has freed the graph")))
         if node.place is not None:
-            trail.append(Step(node.place, say("{op} was recorded here and belongs to both graphs", op=node.op)))
+            trail.append(Step(node.place, say("{op} was recorded here and belongs to both graphs", op=f"`{node.op}`")))
             trail.extend(call_steps(node.stack, event.stack))
         carried = first == event.place
+        loss = flow.code(event.value_place)
         message = (
-            say("the graph of an earlier pass is walked again: something computed there is still part of this loss")
+            say(
+                "{loss} walks the graph of an earlier pass again, which is freed: detach what is carried into the next "
+                "pass",
+                loss=loss,
+            )
             if carried
             else say(
-                "a part of this loss's graph was freed by an earlier backward: add the losses, or detach what is carried over"
+                "a part of the graph of {loss} was freed by an earlier backward: add the losses, or detach what is "
+                "carried over",
+                loss=loss,
             )
         )
         yield Finding("", "", RULE.severity, event.value_place, message, tuple(trail))

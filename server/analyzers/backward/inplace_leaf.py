@@ -25,8 +25,8 @@ def check(flow: Flow) -> Iterable[Finding]:
         what = say("a parameter") if event.target.leaf is not None else say("a view of a parameter")
         yield Finding(
             "", "", RULE.severity, event.place,
-            say("`{how}` changes {what} in place while gradients are recorded, which raises: do it under "
-                "`torch.no_grad()`", how=event.how, what=what),
+            say("{code} changes {what} in place while gradients are recorded, which raises: do it under "
+                "`torch.no_grad()`", code=flow.code(event.place), what=what),
         )  # fmt: skip
 
 

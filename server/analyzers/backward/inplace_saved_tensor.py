@@ -23,10 +23,11 @@ def check(flow: Flow) -> Iterable[Finding]:
         node, place = event.changed[0]
         trail = [Step(event.value_place, say("this backward needs the value as it was, and raises"))]
         if node.place is not None:
-            trail.append(Step(node.place, say("{op} has saved it for backward here", op=node.op)))
+            trail.append(Step(node.place, say("{op} has saved it for backward here", op=f"`{node.op}`")))
         yield Finding(
             "", "", RULE.severity, place,
-            say("this changes a tensor in place that a backward still needs as it was when it was saved"), tuple(trail),
+            say("{code} changes a tensor in place that the backward of {loss} needs as it was, and which then "
+                "raises", code=flow.code(place), loss=flow.code(event.value_place)), tuple(trail),
         )  # fmt: skip
 
 

@@ -33,7 +33,8 @@ def check(flow: Flow) -> Iterable[Finding]:
             trail = (Step(value.made, say("this leaves one number for each element")),)
         yield Finding(
             "", "", RULE.severity, event.value_place,
-            say("`backward()` without an argument needs a single number, and this loss was not reduced to one"), trail,
+            say("{loss} was not reduced to a single number, which `backward()` without an argument needs: it raises",
+                loss=flow.code(event.value_place)), trail,
         )  # fmt: skip
 
 

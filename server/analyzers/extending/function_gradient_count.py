@@ -21,8 +21,9 @@ def check(flow: Flow) -> Iterable[Finding]:
             data = event.data
             yield Finding(
                 "", "", RULE.severity, event.place,
-                say("`{name}.backward` returns {got}, and `forward` has {expected}: `backward()` raises; inputs without a "
-                    "gradient get None", name=data["name"], expected=data["expected"],
+                say("`{name}.backward` returns {got}, and `forward` has {expected}: `backward()` raises; inputs "
+                    "without a gradient get None",
+                    name=data["name"], expected=data["expected"],
                     got=say("1 gradient") if data["got"] == 1 else say("{n} gradients", n=data["got"])),
                 data=(("missing", data["missing"]),),
             )  # fmt: skip

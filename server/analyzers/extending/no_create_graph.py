@@ -24,8 +24,8 @@ def check(flow: Flow) -> Iterable[Finding]:
             continue
         yield Finding(
             "", "", RULE.severity, cut.place,
-            say("this gradient is part of the loss, and is a constant without `create_graph=True`: the term trains "
-                "nothing"),
+            say("{call} gives a part of the loss, and without `create_graph=True` it is a constant: the term trains "
+                "nothing", call=flow.code(cut.place)),
             (Step(event.value_place, say("this loss goes backward")),),
         )  # fmt: skip
 

@@ -21,8 +21,7 @@ def check(flow: Flow) -> Iterable[Finding]:
             yield Finding(
                 "", "", RULE.severity, event.place,
                 say("a reentrant checkpoint gives a result with a graph only if an argument requires grad, and none "
-                    "does: "
-                "what is inside gets no gradient"),
+                    "does: what is inside gets no gradient; pass `use_reentrant=False`"),
             )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from ...facts import Const, Leaf, ParameterOf, Parameters, Sequence, Tensor
 from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...flow.training import parts_of
-from ...messages import listed, say
+from ...messages import say
 from ...rule import Rule
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def check(flow: Flow) -> Iterable[Finding]:
             leaf for leaf in _leaves(inputs) if leaf not in walked.reached and leaf.cells.get("requires_grad") is True
         ]
         if unused:
-            names = listed(dict.fromkeys(leaf.label or say("a parameter") for leaf in unused[:4]))
+            names = flow.names(unused)
             made = next((leaf.place for leaf in unused if leaf.place is not None), None)
             yield Finding(
                 "", "", RULE.severity, event.place,

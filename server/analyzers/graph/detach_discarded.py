@@ -24,7 +24,8 @@ def check(flow: Flow) -> Iterable[Finding]:
         if any(cut.kind == "detach" and cut.place == event.place and cut.sources for cut in value.cuts):
             yield Finding(
                 "", "", RULE.severity, event.place,
-                say("`detach()` returns a new tensor, and here it is thrown away: the tensor itself keeps its graph"),
+                say("{call} returns a new tensor, which is thrown away here: the old one keeps its graph; assign "
+                    "what it returns", call=flow.code(event.place)),
             )  # fmt: skip
 
 

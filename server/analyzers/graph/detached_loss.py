@@ -29,7 +29,8 @@ def check(flow: Flow) -> Iterable[Finding]:
             if reason is not None:
                 yield Finding(
                     "", "", RULE.severity, event.value_place,
-                    say("nothing that this loss is computed from requires grad: `backward()` raises"), (reason,),
+                    say("nothing that {loss} is computed from requires grad: `backward()` raises",
+                        loss=flow.code(event.value_place)), (reason,),
                 )  # fmt: skip
             continue
         if any(cut.mode is not None and cut.mode.persistent for cut in value.cuts):
@@ -44,7 +45,8 @@ def check(flow: Flow) -> Iterable[Finding]:
             trail = (*call_steps(value.cuts[0].stack, event.stack), *trail)
         yield Finding(
             "", "", RULE.severity, event.value_place,
-            say("this loss has lost its graph: `backward()` raises, since no parameter can be reached from it"), trail,
+            say("{loss} has lost its graph: `backward()` raises, since no parameter can be reached from it",
+                loss=flow.code(event.value_place)), trail,
         )  # fmt: skip
 
 

@@ -41,8 +41,10 @@ def check(flow: Flow) -> Iterable[Finding]:
             if not any(id(leaf) in held for source in cut.sources for leaf in leaves_below(source)):
                 continue
             yield Finding(
-                "", "", RULE.severity, cut.place, say("{note}, so this term adds nothing to any gradient", note=cut_note(cut)),
-                (Step(term.place, say("here it is added to the loss")), Step(event.value_place, say("and this backward passes it by"))),
+                "", "", RULE.severity, cut.place,
+                say("{note}, so this term adds nothing to any gradient", note=cut_note(cut)),
+                (Step(term.place, say("here it is added to the loss")),
+                 Step(event.value_place, say("and this backward passes it by"))),
             )  # fmt: skip
             break
 

@@ -22,8 +22,8 @@ def check(flow: Flow) -> Iterable[Finding]:
         assert event.before is not None
         yield Finding(
             "", "", RULE.severity, event.place,
-            say("this makes a new leaf of a value that has lost its graph: the error is gone, and no parameter gets "
-                "a gradient"),
+            say("{code} makes a new leaf of a value that has lost its graph: the error is gone, and no parameter "
+                "gets a gradient", code=flow.code(event.place)),
             cut_steps(event.before.cuts, event.place),
         )  # fmt: skip
 

@@ -31,7 +31,7 @@ def check(flow: Flow) -> Iterable[Finding]:
             continue
         yield Finding(
             "", "", RULE.severity, event.place, 
-            say("`.grad` is None here, and has no `.{name}`: {why}", name=event.name, why=_WHY[event.why]),
+            say("{code} is asked of a `.grad` that is None: {why}", why=_WHY[event.why], code=flow.code(event.place)),
             data=(("why", event.why),),
         )  # fmt: skip
 

@@ -26,15 +26,20 @@ def check(flow: Flow) -> Iterable[Finding]:
             continue
         trail = ()
         if value.source is not None and value.source != event.value_place:
-            trail = (Step(value.source, say("{how} makes a Python number of the tensor", how=value.how)),)
+            trail = (Step(value.source, say("{how} makes a Python number of the tensor", how=f"`{value.how}`")),)
             bound = event.bound
             if bound is not None and not (
                 bound.path == value.source.path and bound.start <= value.source.start < bound.end
             ):
                 trail = (Step(bound, say("the name is given the number here")), *trail)
-        message = say("`backward()` is called on a Python number, which has no such method")
+        loss = flow.code(event.value_place)
+        message = say("{loss} is a Python number, and has no `backward()`: call it on the tensor", loss=loss)
         if value.how:
-            message = say("`backward()` is called on the Python number that {how} made, not on the loss", how=value.how)
+            message = say(
+                "{loss} is a Python number that {how} made, and has no `backward()`: call it on the tensor",
+                loss=loss,
+                how=f"`{value.how}`",
+            )
         yield Finding("", "", RULE.severity, event.value_place, message, trail)
 
 

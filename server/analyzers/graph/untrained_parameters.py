@@ -11,7 +11,7 @@ from ...findings import Finding, Place, Severity, Step
 from ...flow import events
 from ...flow.trails import cut_note, mode_note
 from ...flow.training import walk
-from ...messages import listed, say
+from ...messages import say
 from ...rule import Rule
 from ._hidden import hidden
 from ._mending import mend
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def check(flow: Flow) -> Iterable[Finding]:
     for event, cut, leaves, made in untrained(flow):
-        yield _finding(event, cut, leaves, made)
+        yield _finding(flow, event, cut, leaves, made)
 
 
 def untrained(flow: Flow) -> Iterator[tuple[events.Backward, Cut, list[Leaf], Place]]:
@@ -54,10 +54,10 @@ def untrained(flow: Flow) -> Iterator[tuple[events.Backward, Cut, list[Leaf], Pl
             yield event, cut, wanted, held[id(wanted[0])]
 
 
-def _finding(event: events.Backward, cut: Cut, leaves: list[Leaf], made: Place) -> Finding:
+def _finding(flow: Flow, event: events.Backward, cut: Cut, leaves: list[Leaf], made: Place) -> Finding:
     mode = cut.mode
     place = mode.place if mode is not None and mode.place is not None else cut.place
-    names = listed(dict.fromkeys(leaf.label or say("a parameter") for leaf in leaves[:4]))
+    names = flow.names(leaves)
     note = mode_note(mode) if mode is not None else cut_note(cut)
     return Finding(
         "", "", RULE.severity, place,

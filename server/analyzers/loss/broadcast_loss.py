@@ -24,12 +24,14 @@ def check(flow: Flow) -> Iterable[Finding]:
         for index, (column, row) in enumerate(((use.input, use.target), (use.target, use.input))):
             if not _spreads(column, row):
                 continue
-            what, other = (say("prediction"), say("target"))[:: 1 if index == 0 else -1]
+            said = [say("the prediction"), say("the target")]
+            if len(use.arg_places) > 1:
+                said = [flow.code(place) for place in use.arg_places[:2]]
             place = use.arg_places[index] if index < len(use.arg_places) else None
             yield Finding(
                 "", "", RULE.severity, use.place,
-                say("the {what} has the shape (N, 1) and the {other} (N,): they broadcast to (N, N), and each is "
-                    "compared with every other", what=what, other=other),
+                say("{what} has the shape (N, 1) and {other} (N,): they broadcast to (N, N), and each is compared "
+                    "with every other", what=said[index], other=said[1 - index]),
                 (Step(place, say("this has a last dimension of size 1 that the other has not")),) if place is not None else (),
                 data=(("deep", isinstance(column, Tensor) and len(column.shape or ()) > 2),),
             )  # fmt: skip

@@ -29,8 +29,8 @@ def check(flow: Flow) -> Iterable[Finding]:
             continue
         yield Finding(
             "", "", RULE.severity, event.place,
-            say("this dropout does not look at the module's mode: without `training=self.training` it goes on in "
-                "evaluation"),
+            say("{call} does not look at the module's mode: without `training=self.training` it goes on in "
+                "evaluation", call=flow.code(event.place)),
         )  # fmt: skip
 
 

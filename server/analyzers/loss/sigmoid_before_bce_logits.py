@@ -29,7 +29,8 @@ def check(flow: Flow) -> Iterable[Finding]:
         if origin is not None:
             yield Finding(
                 "", "", RULE.severity, use.place,
-                say("the loss gets probabilities and applies a sigmoid of its own to them: it wants the logits"),
+                say("{call} gets probabilities and applies a sigmoid of its own to them: it wants the logits",
+                    call=flow.code(use.place)),
                 (Step(origin, say("the sigmoid before the loss")),),
             )  # fmt: skip
 

@@ -26,8 +26,8 @@ def check(flow: Flow) -> Iterable[Finding]:
         if origin is not None:
             yield Finding(
                 "", "", RULE.severity, use.place,
-                say("the cross-entropy gets probabilities and applies a softmax of its own to them: it wants the "
-                    "scores"),
+                say("{call} gets probabilities and applies a softmax of its own to them: it wants the scores",
+                    call=flow.code(use.place)),
                 (Step(origin, say("the softmax before the loss")),),
             )  # fmt: skip
 

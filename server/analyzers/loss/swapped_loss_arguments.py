@@ -28,9 +28,8 @@ def check(flow: Flow) -> Iterable[Finding]:
         if _is_data(use.input) and _is_prediction(use.target, optimized):
             yield Finding(
                 "", "", RULE.severity, use.place,
-                say("the arguments are swapped: what the model computes is taken for the target, and what has no "
-                    "graph for "
-                "the prediction"),
+                say("the arguments of {call} are swapped: what the model computes is taken for the target, and what "
+                    "has no graph for the prediction", call=flow.code(use.place)),
             )  # fmt: skip
 
 

@@ -32,11 +32,8 @@ def check(flow: Flow) -> Iterable[Finding]:
             trail = (*reversed(call_steps(event.stack, event.value.node.stack)), *trail)  # how it comes here
         yield Finding(
             "", "", RULE.severity, event.place,
-            say("this sum keeps the graph of every turn alive, and nothing goes backward through it: add `.item()` or "
-                "`.detach()`")
-            if event.how == "sum"
-            else say("this list keeps the graph of every turn alive, and nothing goes backward through it: add "
-                     "`.item()` or `.detach()`"),
+            say("{code} keeps the graph of every turn alive, and nothing goes backward through it: add `.item()` or "
+                "`.detach()`", code=flow.code(event.place)),
             trail, data=(("number", event.how == "sum" and event.value.rank == SCALAR),),
         )  # fmt: skip
 

@@ -27,7 +27,7 @@ def check(flow: Flow) -> Iterable[Finding]:
         yield Finding(
             "", "", RULE.severity if sure else Severity.WARNING, mode.place,
             say("{how} turns gradients off for all that runs later, and a loss that is to train is computed then",
-                how=mode.how),
+                how=f"`{mode.how}`"),
             (Step(event.value_place, say("the loss of this backward is computed with gradients off")),),
         )  # fmt: skip
 

@@ -30,7 +30,7 @@ def check(flow: Flow) -> Iterable[Finding]:
                 where = event.argument_place or event.place
                 made = getattr(event.arguments[0], "place", None)
                 trail = (Step(made, say("the parameters are put together here")),) if made not in (None, where) else ()
-                name = leaf.label or say("a parameter")
+                name = flow.names([leaf])
                 if seen[leaf] != number:
                     again = group_place(event.arguments[0], number)
                     if again not in (None, where):
@@ -38,8 +38,7 @@ def check(flow: Flow) -> Iterable[Finding]:
                     yield Finding(
                         "", "", Severity.ERROR, where,
                         say("{name} is in two parameter groups: the optimizer raises \"some parameters appear in "
-                            "more than one "
-                        "parameter group\"", name=name), trail,
+                            "more than one parameter group\"", name=name), trail,
                     )  # fmt: skip
                 else:
                     optimized = held(flow) if optimized is None else optimized

@@ -21,16 +21,25 @@ def check(flow: Flow) -> Iterable[Finding]:
     for event in flow.of(events.OptimizerMade):
         if event.used_up is not None:
             where = event.argument_place or event.place
-            message = say("the parameters in this generator are used up: the optimizer gets none of them, and raises")
+            code = flow.code(where)
+            message = say(
+                "nothing is left in {code}, a generator that was gone through before: the optimizer gets no "
+                "parameters, and raises",
+                code=code,
+            )
             if event.leaves:
                 message = say(
-                    "the parameters in this generator are used up: the optimizer gets none of them, and takes the empty "
-                    "group without a word"
+                    "nothing is left in {code}, a generator that was gone through before: the optimizer takes the "
+                    "empty group without a word",
+                    code=code,
                 )
             yield _finding(Severity.ERROR, where, message, event.used_up, event.arguments)
     for raised in flow.of(events.Raised):
         if raised.rule == "exhausted-parameters":
-            message = say("the parameters in this generator are used up: nothing is clipped")
+            message = say(
+                "nothing is left in {code}, a generator that was gone through before: nothing is clipped",
+                code=flow.code(raised.place),
+            )
             yield _finding(Severity.WARNING, raised.place, message, raised.trail[0][0], raised.data["parameters"])
 
 

@@ -78,8 +78,7 @@ def _finding(place: Place, froze: Place, norm: Object) -> Finding:
     return Finding(
         "", "", RULE.severity, place,
         say("a frozen part of the model stays in training mode: its batch norms go on changing their running "
-            "statistics, and "
-        "so its output; `eval()` of that part holds them still"),
+            "statistics, and so its output; `eval()` of that part holds them still"),
         tuple(step for step in steps if step.place != place),
     )  # fmt: skip
 

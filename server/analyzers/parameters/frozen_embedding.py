@@ -39,8 +39,8 @@ def check(flow: Flow) -> Iterable[Finding]:
             if (event := frozen.get(leaf)) is not None:
                 yield Finding(
                     "", "", RULE.severity, event.place,
-                    say("`from_pretrained` freezes the table unless `freeze=False` is said: the optimizer gets it "
-                        "and will never move it"),
+                    say("{code} freezes the table unless `freeze=False` is said: the optimizer gets it and will "
+                        "never move it", code=flow.code(event.place)),
                     (Step(made.place, say("this optimizer gets it")),),
                 )  # fmt: skip
 

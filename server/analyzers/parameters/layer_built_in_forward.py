@@ -53,17 +53,17 @@ def _layers(flow: Flow) -> Iterable[Finding]:
             continue  # made once and kept: a lazy layer
         if any(leaf in optimized or leaf.cells.get("requires_grad") is not True for leaf in leaves):
             continue
-        name = obj.label or say("module")
         if leaves:
             yield Finding(
                 "", "", RULE.severity, event.place,
-                say("this {name} is made in `forward`: it is new and untrained at every call, and no optimizer "
-                    "holds it", name=name),
+                say("{code} is made in `forward`: it is new and untrained at every call, and no optimizer holds it",
+                    code=flow.code(event.place)),
             )  # fmt: skip
         elif library_class(obj) in DROPOUTS and isinstance(obj.cls, External) and event.training is not True:
             yield Finding(
                 "", "", RULE.severity, event.place,
-                say("this {name} is made in `forward`, always in training mode: `eval()` does not reach it", name=name),
+                say("{code} is made in `forward`, always in training mode: `eval()` does not reach it",
+                    code=flow.code(event.place)),
             )  # fmt: skip
 
 
@@ -93,7 +93,8 @@ def _parameters(flow: Flow) -> Iterable[Finding]:
             continue
         yield Finding(
             "", "", RULE.severity, event.place,
-            say("this Parameter is made in `forward`: it is new at every call, and no optimizer holds it"),
+            say("{code} is made in `forward`: it is new at every call, and no optimizer holds it",
+                code=flow.code(event.place)),
         )  # fmt: skip
 
 

@@ -37,8 +37,8 @@ def check(flow: Flow) -> Iterable[Finding]:
             trail = (Step(place, say("no call of `super().__init__()` comes before")),)
         yield Finding(
             "", "", RULE.severity, event.place,
-            say("`{message}` is assigned before `Module.__init__()` was called: this raises AttributeError",
-                message=event.message), trail,
+            say("`{message}` is assigned before `Module.__init__()` was called: this raises AttributeError; call "
+                "`super().__init__()` first", message=event.message), trail,
         )  # fmt: skip
 
 

@@ -35,8 +35,8 @@ def check(flow: Flow) -> Iterable[Finding]:
             continue  # nothing there to be frozen, or already as it is wanted
         yield Finding(
             "", "", RULE.severity, event.place,
-            say("`requires_grad` of a module is a plain attribute: its parameters stay as they were; "
-            "`requires_grad_(...)` was meant"),
+            say("{code} is a plain attribute of a module: its parameters stay as they were; `requires_grad_(...)` "
+                "was meant", code=flow.code(event.place)),
         )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from ...facts import Class, Function, Leaf, Mapping, Object, Sequence, Tensor, U
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
 from ...flow.objects import find, is_module
-from ...messages import listed, say
+from ...messages import say
 from ...rule import Rule
 from ._held import all_known, held, leaves_in, members, overrides, registrations, vague_containers
 
@@ -56,20 +56,20 @@ def check(flow: Flow) -> Iterable[Finding]:
         else:
             proven = event.own and not optimizers and _made_here(lost, event) and _used(flow, owner, event.name)
         if proven:
-            yield _finding(event, lost)
+            yield _finding(flow, event, lost)
 
 
-def _finding(event: events.Attribute, lost: list[Leaf]) -> Finding:
+def _finding(flow: Flow, event: events.Attribute, lost: list[Leaf]) -> Finding:
     assert event.value_place is not None
     place = event.value_place
     made = (leaf.place for leaf in lost)
     outside = dict.fromkeys(p for p in made if p is not None and not _within(p, place))
     kind = "dict" if isinstance(event.value, Mapping) else getattr(event.value, "kind", "list")
-    names = listed(dict.fromkeys(leaf.label or say("a parameter") for leaf in lost[:4]))
+    names = flow.names(lost)
     return Finding(
         "", "", RULE.severity, place,
-        say("`self.{name}` is a plain {kind}: what lies in it ({names}) is not registered, so `parameters()` does not "
-        "hold it and no optimizer trains it", name=event.name, kind=kind, names=names),
+        say("`self.{name}` is a plain {kind}: what lies in it ({names}) is not registered, so `parameters()` does "
+            "not hold it and no optimizer trains it", name=event.name, kind=kind, names=names),
         tuple(Step(p, say("this is put into it")) for p in list(outside)[:4]),
         data=(("holds", _holds(event.value)), ("kind", "dict" if kind == "dict" else "list"), ("attribute", event.name)),
     )  # fmt: skip

@@ -29,17 +29,17 @@ def check(flow: Flow) -> Iterable[Finding]:
             where = event.argument_place or event.place
             made = tensor.node.place
             trail = (
-                (Step(made, say("{op} makes it, and it is no leaf", op=tensor.node.op.strip("."))),)
+                (Step(made, say("{op} makes it, and it is no leaf", op=f"`{tensor.node.op.strip('.')}`")),)
                 if made is not None
                 else ()
             )
             yield Finding(
                 "", "", Severity.WARNING if moved else RULE.severity, where,
-                say("the optimizer gets the result of an operation, not a leaf, unless there was nothing to change: this "
-                    "raises \"can't optimize a non-leaf Tensor\"")
+                say("the optimizer gets {code}, the result of an operation and no leaf unless there was nothing to change: "
+                    "it raises \"can't optimize a non-leaf Tensor\"", code=flow.code(where))
                 if moved
-                else say("the optimizer gets the result of an operation, not a leaf: this raises \"can't optimize a "
-                         "non-leaf Tensor\""),
+                else say("the optimizer gets {code}, the result of an operation and no leaf: it raises \"can't "
+                         "optimize a non-leaf Tensor\"", code=flow.code(where)),
                 tuple(step for step in trail if step.place != where),
             )  # fmt: skip
 

@@ -49,11 +49,11 @@ def check(flow: Flow) -> Iterable[Finding]:
         told.add(event.place)
         yield Finding(
             "", "", RULE.severity, event.place,
-            say("this is put into the model after the optimizer was made from its parameters: no optimizer holds it, "
-                "and it is not trained")
+            say("{code} comes into the model after the optimizer was made from its parameters: no optimizer holds "
+                "it, and it is not trained", code=flow.code(event.place))
             if how == "new"
-            else say("this is unfrozen after the optimizer was made from the model's parameters: no optimizer holds it, "
-                     "and it is not trained"),
+            else say("{code} is unfrozen after the optimizer was made from the model's parameters: no optimizer "
+                     "holds it, and it is not trained", code=flow.code(event.place)),
             (Step(optimizer.place, say("the optimizer is made here, without it")),),
         )  # fmt: skip
 

@@ -46,8 +46,8 @@ def check(flow: Flow) -> Iterable[Finding]:
                     place = earlier.place
             yield Finding(
                 "", "", RULE.severity, place,
-                say("this goes past DistributedDataParallel: the gradients are not averaged, and each process "
-                    "trains alone"),
+                say("{code} goes past DistributedDataParallel: the gradients are not averaged, and each process "
+                    "trains alone", code=flow.code(place)),
                 tuple(_trail(event, wrapper, place)),
             )  # fmt: skip
 

@@ -27,7 +27,7 @@ def check(flow: Flow) -> Iterable[Finding]:
         yield Finding(
             "", "", RULE.severity, event.place,
             say("{how} in compiled code breaks the graph in two at every call: return the tensor, and take the "
-                "number outside", how=event.how),
+                "number outside", how=f"`{event.how}`"),
             (Step(event.compiled, say("this is compiled here")),),
         )  # fmt: skip
 

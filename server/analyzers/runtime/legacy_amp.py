@@ -23,7 +23,8 @@ def check(flow: Flow) -> Iterable[Finding]:
         device, name = OLD[event.name]
         yield Finding(
             "", "", RULE.severity, event.place,
-            say("`{old}` is deprecated: write `{new}`", old=event.name, new=f"torch.amp.{name}({device!r}, ...)"), tags=("deprecated",),
+            say("`{old}` is deprecated: write `{new}`",
+                old=event.name, new=f"torch.amp.{name}({device!r}, ...)"), tags=("deprecated",),
         )  # fmt: skip
 
 

@@ -40,8 +40,8 @@ def check(flow: Flow) -> Iterable[Finding]:
                 continue
             yield Finding(
                 "", "", RULE.severity, event.value_place,
-                say("this loss is a mean over one batch, and gradients of several are summed for a step: divide it "
-                    "by their number"),
+                say("{loss} is a mean over one batch, and gradients of several are summed for a step: divide it by "
+                    "their number", loss=flow.code(event.value_place)),
                 (Step(guard.place, say("one step is taken for so many batches")),),
             )  # fmt: skip
 

@@ -27,7 +27,7 @@ def check(flow: Flow) -> Iterable[Finding]:
         if states <= {"used", "none"} and used is not None and used.by is not None:
             yield Finding(
                 "", "", RULE.severity, event.place,
-                say("clips gradients that the step has already applied"),
+                say("{clip} clips gradients that the step has already applied", clip=flow.code(event.place)),
                 (Step(used.by, say("the step applies them unclipped")),),
             )  # fmt: skip
         elif states == {"none"} and all(grad.place is not None for grad in event.grads):
@@ -35,7 +35,8 @@ def check(flow: Flow) -> Iterable[Finding]:
             assert cleared is not None
             yield Finding(
                 "", "", RULE.severity, event.place,
-                say("clips nothing: the gradients were cleared and none has been computed since"),
+                say("{clip} clips nothing: the gradients were cleared and none has been computed since",
+                    clip=flow.code(event.place)),
                 (Step(cleared, say("the gradients are cleared here")),),
             )  # fmt: skip
 

@@ -43,27 +43,27 @@ def check(flow: Flow) -> Iterable[Finding]:
             if all(mode.kind in ("train", "new") for mode in modes):
                 clean.setdefault(event.place, set()).update(modes)
         elif evals == modes <= evaluated and event.place not in clean and event.loops:
-            yield from _advice(evals, used)
+            yield from _advice(flow, evals, used)
         elif modes - evals <= clean.get(event.place, set()) and event.place in clean:
             for mode in evals & evaluated:
                 if mode.place is not None:
                     yield Finding(
                         "", "", RULE.severity, mode.place,
-                        say("`eval()` is not undone: the training that follows runs without dropout, with batch "
-                            "statistics standing still"),
-                        (Step(used.value_place, say("this loss comes from the model in evaluation mode, which "
-                            "trained before")),),
+                        say("{call} is not undone: the training that follows runs without dropout, with batch "
+                            "statistics standing still", call=flow.code(mode.place)),
+                        (Step(used.value_place,
+                              say("this loss comes from the model in evaluation mode, which trained before")),),
                     )  # fmt: skip
 
 
-def _advice(evals: set[Switched], used: events.Backward) -> Iterable[Finding]:
+def _advice(flow: Flow, evals: set[Switched], used: events.Backward) -> Iterable[Finding]:
     """Trained in evaluation mode from the start: some do so on purpose."""
     for mode in evals:
         if mode.place is not None:
             yield Finding(
                 "", "", Severity.INFO, mode.place,
-                say("`eval()` is still in force in the training that follows: no dropout, and batch statistics "
-                    "stand still"),
+                say("{call} is still in force in the training that follows: no dropout, and batch statistics stand "
+                    "still", call=flow.code(mode.place)),
                 (Step(used.value_place, say("this loss comes from the model in evaluation mode")),),
             )  # fmt: skip
 

@@ -31,8 +31,8 @@ def check(flow: Flow) -> Iterable[Finding]:
             continue
         yield Finding(
             "", "", RULE.severity, event.place,
-            say("this step also applies what another loss has left in these gradients: clear them before this one's "
-                "`backward()`"),
+            say("{step} also applies what another loss has left in these gradients: clear them before the "
+                "`backward()` of its own loss", step=flow.code(event.place)),
             (Step(made, say("this loss, which another optimizer steps for, reaches these parameters too")),
              Step(other, say("the other optimizer steps here and leaves their gradients as they are"))),
         )  # fmt: skip

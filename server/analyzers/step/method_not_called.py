@@ -34,7 +34,8 @@ def check(flow: Flow) -> Iterable[Finding]:
         if isinstance(owner, Object) and event.name in _methods(owner):
             yield Finding(
                 "", "", RULE.severity, event.place,
-                say("`{name}` is named but not called, so {effect}: write `{name}()`", name=event.name, effect=EFFECTS[event.name]),
+                say("{code} is named but not called, so {effect}: put `()` behind it",
+                    code=flow.code(event.place), effect=EFFECTS[event.name]),
             )  # fmt: skip
 
 

@@ -46,7 +46,8 @@ def check(flow: Flow) -> Iterable[Finding]:
         said.add(optimizer)
         yield Finding(
             "", "", RULE.severity, step.place,
-            say("this step finds no gradients: no `backward()` ever reaches the parameters that its optimizer holds"),
+            say("{step} finds no gradients: no `backward()` ever reaches the parameters that the optimizer holds",
+                step=flow.code(step.place)),
             (evidence,),
         )  # fmt: skip
 

@@ -43,8 +43,8 @@ def check(flow: Flow) -> Iterable[Finding]:
         if own:
             yield Finding(
                 "", "", RULE.severity, own[0].value_place,
-                say("gradients are computed for an optimizer that never steps: what it holds stays as it was "
-                    "initialized"),
+                say("{loss} goes backward for an optimizer that never steps: what it holds stays as it was "
+                    "initialized", loss=flow.code(own[0].value_place)),
                 (Step(creation.place, say("this optimizer's step() is never called")),),
             )  # fmt: skip
 

@@ -26,7 +26,8 @@ def check(flow: Flow) -> Iterable[Finding]:
             continue
         yield Finding(
             "", "", RULE.severity, event.place,
-            say("this step also applies the gradients of earlier steps: nothing clears them in between"),
+            say("{step} also applies the gradients of earlier steps: nothing clears them in between",
+                step=flow.code(event.place)),
             (Step(stale[0][1], say("backward adds to the gradients that the step before has already applied")),),
         )  # fmt: skip
 

@@ -34,9 +34,10 @@ def check(flow: Flow) -> Iterable[Finding]:
             assert loop is not None
             yield Finding(
                 "", "", RULE.severity, event.place,
-                say("made again in every turn of the loop: what the optimizer has learned of its parameters is "
-                    "forgotten each time"),
-                (Step(loop, say("this loop makes it again")), Step(step.place, say("it steps here, and is thrown away"))),
+                say("{made} is made again in every turn of the loop: what it has learned of its parameters is "
+                    "forgotten each time", made=flow.code(event.place)),
+                (Step(loop, say("this loop makes it again")),
+                 Step(step.place, say("it steps here, and is thrown away"))),
             )  # fmt: skip
 
 

@@ -36,8 +36,8 @@ def check(flow: Flow) -> Iterable[Finding]:
             other = OTHER[str(mode.value)]
             yield Finding(
                 "", "", RULE.severity, made.place,
-                say("this scheduler is in mode {mode!r} but is given {what}: the rate is cut while training goes well; "
-                    "say `mode={other!r}`", mode=mode.value, what=WHAT[value.measure], other=other),
+                say("this scheduler is in mode {mode!r} but is given {what}: the rate is cut while training goes "
+                    "well; say `mode={other!r}`", mode=mode.value, what=WHAT[value.measure], other=other),
                 (Step(event.place, say("it is given {what}", what=WHAT[value.measure])),),
             )  # fmt: skip
 

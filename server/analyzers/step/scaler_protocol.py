@@ -70,7 +70,8 @@ def _clip(flow: Flow, clip: events.Clip) -> Iterable[Finding]:
     if step is not None and step.via:
         yield Finding(
             "", "", RULE.severity, clip.place,
-            say("clips gradients that are still multiplied by the scale: call `scaler.unscale_(optimizer)` first"),
+            say("{clip} clips gradients that are still multiplied by the scale: call `scaler.unscale_(optimizer)` "
+                "first", clip=flow.code(clip.place)),
             (Step(step.place, say("the scaler divides them by the scale here, after they were clipped")),),
         )  # fmt: skip
 
@@ -79,8 +80,8 @@ def _step(flow: Flow, step: events.Step) -> Iterable[Finding]:
     if step.scaled is not None:
         yield Finding(
             "", "", RULE.severity, step.place,
-            say("steps with gradients that are still multiplied by the scale: `scaler.step(optimizer)` divides them "
-                "first"),
+            say("{step} applies gradients that are still multiplied by the scale: `scaler.step(optimizer)` divides "
+                "them first", step=flow.code(step.place)),
             (Step(step.scaled, say("they are gradients of a scaled loss")),),
         )  # fmt: skip
     elif step.again is not None:
@@ -88,7 +89,8 @@ def _step(flow: Flow, step: events.Step) -> Iterable[Finding]:
         if first is not None:
             yield Finding(
                 "", "", RULE.severity, step.place,
-                say("steps a second time with the same gradients: `scaler.step(optimizer)` has stepped already"),
+                say("{step} steps a second time with the same gradients: `scaler.step(optimizer)` has stepped "
+                    "already", step=flow.code(step.place)),
                 (Step(first.place, say("this takes the step, unless a gradient is infinite")),),
             )  # fmt: skip
 

@@ -36,7 +36,8 @@ def check(flow: Flow) -> Iterable[Finding]:
             elif early.pop(event.place, 0) == 1 and event.loops[-1].index and not event.loops[-1].unrolled:
                 yield Finding(
                     "", "", RULE.severity, event.place,
-                    say("the scheduler steps before the optimizer: the first value of its schedule is never used"),
+                    say("{step} comes before the optimizer's step: the first value of its schedule is never used",
+                        step=flow.code(event.place)),
                     (Step(first.place, say("the optimizer steps after it")),),
                 )  # fmt: skip
 

@@ -37,8 +37,10 @@ def check(flow: Flow) -> Iterable[Finding]:
         assert batches.place is not None
         yield Finding(
             "", "", RULE.severity, event.place,
-            say("this schedule counts epochs, and is stepped for every batch: step it after the loop over the batches"),
-            (Step(batches.place, say("this is the loop over the batches")), Step(made.place, say("the schedule is set here"))),
+            say("{step} runs for every batch, and its schedule counts epochs: step it after the loop over the "
+                "batches", step=flow.code(event.place)),
+            (Step(batches.place, say("this is the loop over the batches")),
+             Step(made.place, say("the schedule is set here"))),
         )  # fmt: skip
 
 

@@ -43,8 +43,8 @@ def check(flow: Flow) -> Iterable[Finding]:
         if zero is not None:
             yield Finding(
                 "", "", RULE.severity, zero.place,
-                say("this clears an optimizer that is cleared elsewhere already, and the one that steps next is "
-                    "never cleared"),
+                say("{zero} clears an optimizer that is cleared elsewhere already, and the one that steps next is "
+                    "never cleared", zero=flow.code(zero.place)),
                 (Step(event.place, say("this step applies gradients of earlier steps again")),),
             )  # fmt: skip
 

@@ -29,7 +29,8 @@ def check(flow: Flow) -> Iterable[Finding]:
             trail.append(Step(made, say("the gradients are computed here")))
         yield Finding(
             "", "", RULE.severity, cleared,
-            say("the gradients are cleared after `backward()` and before the step that should apply them"),
+            say("{zero} clears the gradients after `backward()` and before the step that should apply them",
+                zero=flow.code(cleared)),
             tuple(trail),
         )  # fmt: skip
 

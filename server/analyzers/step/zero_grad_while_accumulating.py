@@ -28,7 +28,8 @@ def check(flow: Flow) -> Iterable[Finding]:
         yield Finding(
             "", "", RULE.severity, cleared,
             say("the gradients of every micro-batch but the last are cleared before the step that should apply them"),
-            (Step(event.place, say("the step finds the gradients of one micro-batch")), Step(made, say("they are computed here"))),
+            (Step(event.place, say("the step finds the gradients of one micro-batch")),
+             Step(made, say("they are computed here"))),
         )  # fmt: skip
 
 
