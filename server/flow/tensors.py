@@ -50,6 +50,7 @@ from ..facts import (
     join,
 )
 from ..findings import Place
+from ..messages import say
 from . import events, shapes
 from .interp import Args, Interpreter
 
@@ -508,8 +509,8 @@ def refuse_inference(run: Interpreter, values: list[Value]) -> None:
     for value in values:
         if isinstance(value, Tensor) and value.inference and value.made is not None:
             trail = (
-                (run.place_now(), "an operation that records has to save it for backward"),
-                (value.made, "it is made here"),
+                (run.place_now(), say("an operation that records has to save it for backward")),
+                (value.made, say("it is made here")),
             )
             run.record(events.Raised(value.made, run.stack, "inference-tensor", "", trail, {"mode": value.mode}))
 
