@@ -19,6 +19,7 @@ from typing import Any
 import pathspec
 
 from .findings import Severity
+from .patterns import gitignore
 from .rule import Rule, rules
 from .suppress import UNUSED_SUPPRESSION
 
@@ -36,6 +37,7 @@ DEFAULT_EXCLUDE = (
 )  # fmt: skip
 DEFAULT_INCLUDE = ("*.py", "*.ipynb")
 OFF = "off"
+MAX_BYTES = 4_000_000  # of a settings file; the largest lock tables that share a pyproject.toml are far below
 
 
 class ConfigError(Exception):
@@ -147,7 +149,7 @@ class Settings:
         """Whether a file of this name is looked at when its folder is checked."""
         if self.include == DEFAULT_INCLUDE:
             return path.endswith((".py", ".ipynb"))
-        spec = self._once("include", lambda: pathspec.GitIgnoreSpec.from_lines(self.include))
+        spec = self._once("include", lambda: gitignore(self.include))
         return spec.match_file(self._relative(path))
 
     def _once(self, key: str, make: Callable[[], Any]) -> Any:
@@ -159,10 +161,10 @@ class Settings:
         """Plain names apart from real patterns: the names are most of them, and a set is faster."""
         patterns = [*self.exclude, *self.extend_exclude]
         if any(pattern.startswith("!") for pattern in patterns):
-            return frozenset(), pathspec.GitIgnoreSpec.from_lines(patterns)
+            return frozenset(), gitignore(patterns)
         plain = {pattern for pattern in patterns if not set("*?[]!/\\# ") & set(pattern)}
         rest = [pattern for pattern in patterns if pattern not in plain]
-        return frozenset(plain), pathspec.GitIgnoreSpec.from_lines(rest) if rest else None
+        return frozenset(plain), gitignore(rest) if rest else None
 
     def _relative(self, path: str) -> str:
         root = self.root.rstrip("/") + "/"
@@ -203,7 +205,7 @@ class Settings:
 
     def _per_file_specs(self) -> list[tuple[bool, pathspec.GitIgnoreSpec, tuple[str, ...]]]:
         return [
-            (pattern.startswith("!"), pathspec.GitIgnoreSpec.from_lines([pattern.removeprefix("!")]), selectors)
+            (pattern.startswith("!"), gitignore([pattern.removeprefix("!")]), selectors)
             for pattern, selectors in self.per_file_ignores
         ]
 
@@ -289,8 +291,12 @@ class Configuration:
 def _read_table(file: str) -> Mapping[str, Any] | None:
     """The table of settings in a file, None if it is a `pyproject.toml` without one."""
     try:
+        if os.path.exists(file) and not os.path.isfile(file):
+            raise ConfigError(file, None, "is no file: give one that holds settings")
         with open(file, "rb") as stream:
-            data = stream.read()
+            data = stream.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise ConfigError(file, None, f"is larger than {MAX_BYTES // 1_000_000} MB: that can't be settings")
     except OSError as error:
         raise ConfigError(file, None, f"can't be read: {(error.strerror or str(error)).lower()}") from None
     pyproject = file.endswith("pyproject.toml")
@@ -299,7 +305,7 @@ def _read_table(file: str) -> Mapping[str, Any] | None:
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise ConfigError(file, line, "is not UTF-8, which TOML must be; save it as UTF-8") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError: also a number of thousands of digits
         place = re.search(r" \(at line (\d+), column (\d+)\)$", str(error))
         message = str(error)[: place.start()] if place else str(error).removesuffix(" (at end of document)")
         line = int(place[1]) if place else data.count(b"\n") + 1
@@ -366,7 +372,7 @@ class _Reader:
         patterns = self.strings(key, value)
         for pattern in patterns:
             try:
-                pathspec.GitIgnoreSpec.from_lines([pattern])
+                gitignore([pattern])
             except ValueError as error:
                 raise self.fail(pattern, f"'{key}' has the pattern '{pattern}', which is invalid: {error}") from None
         return patterns
@@ -377,7 +383,7 @@ class _Reader:
         return value
 
     def path(self, key: str, value: object) -> str:
-        if not isinstance(value, str) or not value:
+        if not isinstance(value, str) or not value or "\0" in value:
             raise self.fail(key, f"'{key}' must be a path, such as {KEYS[key].example}")
         return os.path.join(self.file.rpartition("/")[0], os.path.expanduser(value)).replace(os.sep, "/")
 
@@ -398,7 +404,7 @@ class _Reader:
     def patterns_of_table(self, key: str, value: Mapping[str, Any]) -> None:
         for pattern in value:
             try:
-                pathspec.GitIgnoreSpec.from_lines([pattern.removeprefix("!")])
+                gitignore([pattern.removeprefix("!")])
             except ValueError as error:
                 raise self.fail(pattern, f"'{key}' has the pattern '{pattern}', which is invalid: {error}") from None
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import stat
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -18,10 +19,12 @@ import pathspec
 
 from . import text
 from .config import Configuration
+from .patterns import gitignore
 
 MARKERS = ("pyproject.toml", "gradline.toml", ".gradline.toml", "setup.py", "setup.cfg", ".git", ".hg")
 IGNORE_FILES = (".gitignore", ".ignore")  # the later one wins, as in ripgrep and ruff
 ENVIRONMENTS = (".venv", "venv", "env", ".env")  # looked for in the project's root and above
+MAX_TEXT = 1_000_000  # bytes of an ignore file, a `.pth` file or a `pyvenv.cfg`; real ones have a few hundred
 MAX_BYTES = 50_000_000  # a Python text longer than this is data; reading it would only cost memory
 
 
@@ -53,6 +56,32 @@ def _parents(path: str) -> Iterator[str]:
 
 def _reason(error: OSError) -> str:
     return (error.strerror or str(error) or type(error).__name__).lower()
+
+
+def _kind(path: str) -> str:
+    """What a path leads to that is neither a file nor a folder."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return "something"
+    kinds = (
+        (stat.S_ISFIFO, "a pipe"),
+        (stat.S_ISSOCK, "a socket"),
+        (stat.S_ISCHR, "a device"),
+        (stat.S_ISBLK, "a device"),
+    )
+    return next((name for test, name in kinds if test(mode)), "something special")
+
+
+def _lines(path: str) -> list[str] | None:
+    """The lines of a small text that belongs to no program; None if it is no file, too long, or can't be read."""
+    try:
+        if not os.path.isfile(path) or os.path.getsize(path) > MAX_TEXT:  # opening a pipe would wait for its other end
+            return None
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read(MAX_TEXT).splitlines()
+    except (OSError, ValueError):
+        return None
 
 
 class _Ignores(NamedTuple):
@@ -87,6 +116,7 @@ class Disk:
         self._search: dict[str, list[str]] = {}
         self._sites: dict[str, tuple[str, ...]] = {}
         self._asked: set[str] = set()
+        self._named: set[str] = set()
 
     # What a Project asks
 
@@ -95,10 +125,13 @@ class Disk:
         asked = path in self._asked  # a dependency that can't be read is no failure of the check
         try:
             with open(path, "rb") as file:
-                if os.fstat(file.fileno()).st_size > MAX_BYTES:
-                    self._problem(path, f"is larger than {MAX_BYTES // 1_000_000} MB and was not read", False)
-                    return None
-                data = file.read()
+                size = os.fstat(file.fileno()).st_size
+                data = file.read(MAX_BYTES + 1) if size <= MAX_BYTES else b""
+            if max(size, len(data)) > MAX_BYTES:
+                # in a folder such a file is data; who names it wants it checked
+                said = f"is larger than {MAX_BYTES // 1_000_000} MB and was not read"
+                self._problem(path, said, path in self._named)
+                return None
         except FileNotFoundError:
             self._problem(path, "vanished before it was read", False)
             return None
@@ -204,7 +237,10 @@ class Disk:
             path = normal(given)
             if os.path.isdir(path):
                 found.update(dict.fromkeys(self._walk(path)))
+            elif os.path.exists(path) and not os.path.isfile(path):
+                self._problem(path, f"is {_kind(path)} and no file: nothing is read from it (`-` is standard input)")
             elif os.path.exists(path):
+                self._named.add(path)
                 if not (force_exclude and self._left_out(path)):
                     found[path] = None
             elif os.path.islink(path):
@@ -302,13 +338,11 @@ class Disk:
         return _Ignores(ignores.specs + tuple(more)) if more else ignores
 
     def _spec(self, folder: str, path: str) -> tuple[tuple[str, pathspec.GitIgnoreSpec], ...]:
-        try:
-            with open(path, encoding="utf-8", errors="replace") as file:
-                lines = file.read().splitlines()
-        except OSError:
+        lines = _lines(path)
+        if lines is None:
             return ()
         try:
-            return ((folder.rstrip("/"), pathspec.GitIgnoreSpec.from_lines(lines)),)
+            return ((folder.rstrip("/"), gitignore(lines)),)
         except ValueError as error:
             self._problem(path, f"has a pattern that git would not understand: {error}", fatal=False)
             return ()
@@ -413,11 +447,7 @@ def _names(folder: str, prefix: str) -> list[str]:
 
 
 def _pyvenv(prefix: str) -> dict[str, str]:
-    try:
-        with open(f"{prefix}/pyvenv.cfg", encoding="utf-8", errors="replace") as file:
-            pairs = [line.partition("=") for line in file]
-    except OSError:
-        return {}
+    pairs = [line.partition("=") for line in _lines(f"{prefix}/pyvenv.cfg") or ()]
     return {key.strip().lower(): value.strip() for key, equals, value in pairs if equals}
 
 
@@ -428,12 +458,7 @@ def _with_pth(sites: list[str]) -> list[str]:
         for name in _names(site, ""):
             if not name.endswith(".pth"):
                 continue
-            try:
-                with open(f"{site}/{name}", encoding="utf-8", errors="replace") as file:
-                    lines = file.read().splitlines()
-            except OSError:
-                continue
-            for line in lines:
+            for line in _lines(f"{site}/{name}") or ():
                 line = line.strip()
                 if line and not line.startswith(("#", "import ", "import\t")):
                     folder = normal(os.path.join(site, line))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -156,6 +157,11 @@ def test_a_folder_without_rights(folder):
         ("pyproject.toml", "[tool.gradline]\nselect = 3\n", "pyproject.toml:2: 'select' must be a list of strings"),
         ("pyproject.toml", "[tool.gradline]\nselct = []\n", "did you mean 'select'?"),
         ("gradline.toml", "\x00", "gradline.toml:1: is no valid TOML"),
+        ("gradline.toml", "x = " + "1" * 5000, "gradline.toml:1: is no valid TOML"),
+        ("gradline.toml", "x = " + "[" * 50_000, "gradline.toml:1: is no valid TOML"),
+        ("gradline.toml", 'environment = "\\u0000"', "'environment' must be a path"),
+        ("gradline.toml", 'extend = "\\u0000"', "names a file that is not there"),
+        ("gradline.toml", 'plugins = ["a.py"]', "unknown setting 'plugins'"),
     ],
 )
 def test_broken_settings(folder, name, text, message):
@@ -178,6 +184,59 @@ def test_a_pipe_named_like_a_file_is_not_waited_for(folder):
     os.mkfifo(folder / "pipe.py")
     run = check(folder, "--output-format", "json")
     assert (run.returncode, codes(run)) == (1, ["GL102"])
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_what_is_no_file_is_refused(folder):
+    os.mkfifo(folder / "pipe.py")
+    with socket.socket(socket.AF_UNIX) as listener:
+        here = os.getcwd()
+        os.chdir(folder)  # the name of a socket must be short
+        try:
+            listener.bind("s.py")
+        finally:
+            os.chdir(here)
+        run = check(folder, "--output-format", "json", "pipe.py", "s.py", "/dev/zero", "bug.py")
+    assert (run.returncode, codes(run)) == (2, ["GL102"])
+    said = [line.split(" and no file")[0] for line in run.stderr.splitlines()]
+    assert said == [
+        f"gradline: error: {what}" for what in ("pipe.py is a pipe", "s.py is a socket", "/dev/zero is a device")
+    ]
+    run = check(folder, "--config", "pipe.py")
+    assert (run.returncode, run.stdout) == (2, "")
+    assert "pipe.py: is no file" in run.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize(
+    "name", [".gitignore", ".venv/pyvenv.cfg", ".venv/lib/python3/site-packages/a.pth", "gradline.toml"]
+)
+def test_pipes_in_place_of_settings_are_not_waited_for(folder, name):
+    (folder / ".venv/lib/python3/site-packages").mkdir(parents=True)
+    (folder / ".venv/pyvenv.cfg").touch()
+    (folder / ".git").mkdir()
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(folder / name)
+    run = check(folder, "--output-format", "json")
+    assert (run.returncode, codes(run), run.stderr) == (1, ["GL102"], "")
+
+
+def test_absurd_sizes(folder):
+    (folder / "gradline.toml").write_bytes(b"#" * 4_000_001)
+    run = check(folder)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert "gradline.toml: is larger than 4 MB: that can't be settings" in run.stderr
+    (folder / "gradline.toml").unlink()
+    for name in ("n.ipynb", "archive.zip", "data.py"):
+        with open(folder / name, "wb") as file:
+            file.truncate(50_000_001)  # takes no space on most file systems
+    run = check(folder, "--output-format", "json")
+    assert (run.returncode, codes(run)) == (1, ["GL102"])
+    warnings = [f"gradline: warning: {name} is larger than 50 MB and was not read" for name in ("data.py", "n.ipynb")]
+    assert run.stderr.splitlines() == warnings
+    run = check(folder, "archive.zip", "n.ipynb")
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr.count("is larger than 50 MB and was not read") == 2
 
 
 def test_imports_in_a_circle(folder):

@@ -28,7 +28,8 @@ FIXES = {
 
 
 class WordEngine:
-    """Every BAD, UGLY and TWICE is a finding with a fix, every LOST one without, every HMM a doubtful one."""
+    """Every BAD, UGLY and TWICE is a finding with a fix, every LOST one without, every HMM a doubtful one; what says
+    ENDLESS could not be followed."""
 
     CancelledError = CancelledError
 
@@ -52,7 +53,8 @@ class WordEngine:
                 )
                 for word in re.finditer(r"\b(BAD|UGLY|TWICE|LOST|HMM)\b", source.text)
             )
-        return SimpleNamespace(findings=found, notes=("a bound was met",))
+        endless = [path for path in found if "ENDLESS" in project.source(path).text]
+        return SimpleNamespace(findings=found, notes=tuple(f"{path}: a bound was met" for path in endless))
 
     @staticmethod
     def fix(project, finding):
@@ -138,6 +140,14 @@ def test_broken_settings(run):
         (["--config", "gone.toml"], "gone.toml: can't be read: no such file or directory"),
         (["--config", "a.toml", "--isolated"], "exclude each other"),
         (["--output-file", "a.py/report.json"], "can't be written"),
+        ([""], "a path is empty"),
+        ([".", ""], "a path is empty"),
+        (["--output-file", ""], "--output-file is empty"),
+        (["--config", ""], "--config is empty"),
+        (["--cache-dir", ""], "--cache-dir is empty"),
+        (["--stdin-filename", ""], "--stdin-filename is empty"),
+        (["--select", ""], "--select: names no rule"),
+        (["--ignore", ","], "--ignore: names no rule"),
         (["-", "--stdin-filename", "x.py", "a.py"], "standard input is one file"),
     ],
 )
@@ -237,20 +247,81 @@ def test_settings_of_each_folder(run):
 
 
 def test_json_is_alone_on_standard_output(run):
-    put("a.py", "BAD\n")
+    put("a.py", "BAD ENDLESS\n")
     code, out, err = run("check", "--output-format", "json", "--verbose", "--timings", "gone.py", ".")
     (record,) = json.loads(out)
     assert code == 2
     assert record["fix"]["edits"][0]["content"] == "GOOD"
     assert Path(record["filename"]) == Path("a.py").resolve()
-    for said in ("gone.py does not exist", "note: a bound was met", "1 files checked", "ms  checking"):
+    for said in ("gone.py does not exist", "a.py: a bound was met", "1 file checked", "ms  checking"):
         assert said in err
 
 
 def test_output_file(run):
     put("a.py", "BAD\n")
-    assert run("check", "--output-format", "sarif", "-o", "reports/x.sarif") == (1, "", "")
-    assert json.loads(Path("reports/x.sarif").read_text())["version"] == "2.1.0"
+    assert run("check", "--output-format", "sarif", "-o", "x.sarif") == (1, "", "")
+    assert json.loads(Path("x.sarif").read_text())["version"] == "2.1.0"
+    assert run("check", "--diff", "-o", "x.patch") == (1, "", "Would fix 1 finding.\n")
+    assert Path("x.patch").read_text().endswith("-BAD\n+GOOD\n")
+
+
+def test_output_that_can_not_be_written_is_said_before_any_work(run, monkeypatch):
+    put("a.py", "BAD\n")
+    monkeypatch.setattr(Disk, "read", lambda *_: pytest.fail("read"))
+    code, out, err = run("check", "-o", "reports/x.sarif")
+    assert (code, out) == (2, "")
+    assert err == f"gradline: reports/x.sarif: can't be written: there is no folder {Path.cwd() / 'reports'}\n"
+    assert not Path("reports").exists()
+    assert run("check", "-o", ".")[2] == "gradline: .: can't be written: it is a folder, and a file is needed\n"
+    assert "the report would be written over it" in run("check", "--fix", "-o", "./a.py")[2]
+    assert Path("a.py").read_text() == "BAD\n"
+
+
+def test_what_could_not_be_followed_is_said_in_the_summary(run):
+    put("a.py", "ENDLESS\n")
+    said = "Too large to be followed to the end: 1 program or function (`-v` says which).\n"
+    assert run("check") == (0, "All checks passed!\n" + said, "")
+    assert run("check", "-q") == (0, "", "")
+    put("b.py", "ENDLESS BAD\n")
+    code, out, err = run("check", "--output-format", "concise", "-v")
+    assert out.splitlines()[-1] == said.strip().replace("1 program or function", "2 programs or functions")
+    assert f"gradline: note: {Path('b.py').resolve().as_posix()}: a bound was met\n" in err
+
+
+def test_nothing_has_passed_where_something_was_not_checked(run):
+    put("a.py", b"x = '\xff'\n")
+    put("b.py", "x = 1\n")
+    code, out, err = run("check")
+    assert (code, out) == (2, "")
+    assert err.startswith("gradline: error: a.py can't be decoded")
+
+
+def test_a_fix_of_another_file_is_offered_only_if_that_is_checked(run, monkeypatch):
+    put("a.py", "BAD\n")
+    put("b.py", "x\n")
+    elsewhere = (Path.cwd() / "b.py").as_posix()
+    monkeypatch.setattr(
+        WordEngine, "fix", staticmethod(lambda p, f: Fix("Do it", Applicability.SAFE, (Edit(elsewhere, 0, 1, "y"),)))
+    )
+    out = run("check", "a.py")[1]
+    assert "help: Do it (`--fix` does it, if you also name b.py)" in " ".join(out.split())
+    assert "[*]" not in out and "fixable" not in out
+    assert "[*]" not in run("check", "a.py", "--output-format", "concise")[1]
+    assert "[*] 1 fixable with the `--fix` option." in run("check", "a.py", "b.py")[1]
+
+
+def test_names_of_files_can_not_steer_the_terminal(run):
+    try:
+        put("a\x1b[31m\nb.py", "BAD\n")
+    except OSError:
+        pytest.skip("this file system has no such names")
+    for form in ("full", "concise", "github"):
+        code, out, _ = run("check", "--output-format", form)
+        assert code == 1
+        assert "\x1b" not in out and "a\ufffd[31m\ufffdb.py" in out
+    assert "\x1b" not in run("check", "--diff")[1]
+    put("a\x1b[31m\nb.py", b"\xff")
+    assert "\x1b" not in run("check")[2]
 
 
 def test_statistics(run):
@@ -333,7 +404,7 @@ def test_a_file_that_can_not_be_written(run, monkeypatch):
     monkeypatch.setattr(os, "replace", lambda a, b: denied() if str(b).endswith("a.py") else replace(a, b))
     code, _, err = run("check", "--fix")
     assert code == 2
-    assert "a.py was not fixed: permission denied" in err
+    assert "a.py was not changed: permission denied" in err
     assert (Path("a.py").read_text(), Path("b.py").read_text()) == ("BAD\n", "GOOD\n")
     assert sorted(os.listdir(".")) == ["a.py", "b.py"]
 
@@ -389,6 +460,19 @@ def test_add_ignore(run):
     assert Path("b/c.py").read_text() == "call(\n    BAD,\n)  # gradline: ignore[GL101]\n"
     assert run("check") == (0, "All checks passed!\n", "")
     assert run("check", "--add-ignore", "--fix")[0] == 2
+    put("a.py", "BAD\n")
+    assert run("check", "--add-ignore")[1] == "Silenced 1 finding in 1 file.\n"
+
+
+def test_what_could_not_be_written_is_not_counted(run, monkeypatch):
+    put("a.py", "BAD\n")
+    put("b.py", "BAD BAD\n")
+    replace = os.replace
+    monkeypatch.setattr(os, "replace", lambda a, b: denied() if str(b).endswith("a.py") else replace(a, b))
+    code, out, _ = run("check", "--add-ignore")
+    assert (code, out) == (2, "Silenced 2 findings in 1 file.\n")
+    put("b.py", "BAD BAD\n")
+    assert run("check", "--fix")[:2] == (2, "Fixed 2 findings.\n")
 
 
 # Notebooks

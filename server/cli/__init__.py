@@ -72,7 +72,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         from ..config import ConfigError
 
         if isinstance(error, ConfigError):
-            print(f"gradline: {error}", file=sys.stderr)
+            from ..report import clean
+
+            print(f"gradline: {clean(str(error))}", file=sys.stderr)
         elif os.environ.get("GRADLINE_DEBUG"):
             raise
         else:

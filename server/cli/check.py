@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
-from ..report import FORMATS
+from ..report import FORMATS, counted
 from . import FAILURE, FINDINGS, OK, command
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
         return FAILURE
     clock = Clock()
     workspace = open_workspace(arguments)
+    _check_output_file(arguments.output_file)
     if arguments.watch:
         from .watch import watch
 
@@ -102,6 +103,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _contradiction(arguments: argparse.Namespace) -> str | None:
     stdin = arguments.stdin_filename or arguments.paths == [STDIN]
+    if problem := _empty(arguments):
+        return problem
     if arguments.fix and arguments.diff:
         return "--fix changes files and --diff does not: give one of them"
     if arguments.add_ignore and (arguments.fix or arguments.diff or stdin):
@@ -115,6 +118,39 @@ def _contradiction(arguments: argparse.Namespace) -> str | None:
     return None
 
 
+def _empty(arguments: argparse.Namespace) -> str | None:
+    """What is wrong if an argument is the empty text: mostly a variable of a script that was never set."""
+    if "" in arguments.paths:
+        return "a path is empty: give a file or a folder (`.` is this one)"
+    for option in ("output_file", "stdin_filename", "cache_dir", "config"):
+        if getattr(arguments, option) == "":
+            return f"--{option.replace('_', '-')} is empty: give it a path, or leave it out"
+    return None
+
+
+def _check_output_file(name: str | None) -> None:
+    """Says before any work is done that the report can't be written. Raises ConfigError."""
+    if name is None:
+        return
+    from ..config import ConfigError
+
+    folder = os.path.dirname(os.path.abspath(name))
+    if not os.path.isdir(folder):
+        raise ConfigError(name, None, f"can't be written: there is no folder {folder}")
+    if os.path.isdir(name):
+        raise ConfigError(name, None, "can't be written: it is a folder, and a file is needed")
+
+
+def _check_overwriting(name: str | None, paths: Iterable[str]) -> None:
+    """Raises ConfigError if the report would be written over a program that is checked."""
+    if name is None or not os.path.isfile(name):
+        return
+    from ..config import ConfigError
+
+    if any(os.path.isfile(path) and os.path.samefile(name, path) for path in paths):
+        raise ConfigError(name, None, "is one of the files to check, and the report would be written over it")
+
+
 def configuration(arguments: argparse.Namespace) -> Configuration:
     """The settings as the arguments have them. Raises ConfigError."""
     from ..config import ConfigError, Configuration, Overrides, selector_of
@@ -123,6 +159,8 @@ def configuration(arguments: argparse.Namespace) -> Configuration:
     for name in ("select", "extend_select", "ignore"):
         given = getattr(arguments, name)
         words = [word for part in given or () for word in part.replace(",", " ").split()]
+        if given is not None and not words:
+            raise ConfigError("--" + name.replace("_", "-"), None, "names no rule (`gradline rules` lists them)")
         try:
             chosen[name] = tuple(selector_of(word) for word in words) if given is not None else None
         except ValueError as error:
@@ -161,6 +199,7 @@ def check_once(workspace: Workspace, arguments: argparse.Namespace, clock: Clock
         paths = workspace.disk.discover(given, arguments.force_exclude)
         for path in paths:
             workspace.configuration.for_path(path)  # settings that can't be used are said before any work is done
+    _check_overwriting(arguments.output_file, paths)
     clock.stage("finding files and settings")
     fixed = fixing.Fixed()
     if arguments.fix or arguments.diff:
@@ -177,8 +216,8 @@ def check_once(workspace: Workspace, arguments: argparse.Namespace, clock: Clock
         failing = [finding for found in checked.findings.values() for finding in found if finding.severity.fails]
         fixed = fixing.silence_all(workspace, failing)
         fixed.save()
-        count = fixed.count
-        print(f"Silenced {count} finding{'s' if count != 1 else ''} in {len(fixed.after)} files.")
+        files = len(fixed.after.keys() - fixed.failed)
+        print(f"Silenced {counted(fixed.count, 'finding')} in {counted(files, 'file')}.")
         _say_problems(workspace.disk.problems, arguments)
         return Outcome(_code(arguments, (), fixed, workspace.disk.problems), tuple(paths))
     wants_fixes = arguments.output_format in WITH_FIXES and not arguments.statistics and not arguments.diff
@@ -190,21 +229,23 @@ def check_once(workspace: Workspace, arguments: argparse.Namespace, clock: Clock
     if wants_fixes:
         clock.stage("looking for fixes")
     if arguments.diff:
-        fixed.write_diff(sys.stdout)
+        with _opened(arguments.output_file, sys.stdout) as stream:
+            fixed.write_diff(stream)
         if not arguments.quiet:
-            print(f"Would fix {fixed.count} finding{'s' if fixed.count != 1 else ''}.", file=sys.stderr)
+            print(f"Would fix {counted(fixed.count, 'finding')}.", file=sys.stderr)
     elif arguments.fix and stdin:
         _write_stdin(data, paths, fixed)
     elif arguments.fix:
         fixed.save()
     if not arguments.diff:
-        _report(workspace, arguments, entries, paths, fixed, sys.stderr if stdin and arguments.fix else sys.stdout)
+        out = sys.stderr if stdin and arguments.fix else sys.stdout
+        _report(workspace, arguments, entries, paths, fixed, len(checked.notes), out)
     clock.stage("reporting")
     _say_problems(workspace.disk.problems, arguments)
     if arguments.verbose:
         for note in checked.notes:
             print(f"gradline: note: {note}", file=sys.stderr)
-        print(f"gradline: {len(paths)} files checked", file=sys.stderr)
+        print(f"gradline: {counted(len(paths), 'file')} checked", file=sys.stderr)
     if not paths and not workspace.disk.problems and not arguments.quiet:
         print("gradline: no Python files found there", file=sys.stderr)
     if arguments.timings:
@@ -249,6 +290,7 @@ def _report(
     entries: Sequence[Entry],
     paths: Sequence[str],
     fixed: Fixed,
+    notes: int,
     out: TextIO,
 ) -> None:
     from .. import report
@@ -266,6 +308,8 @@ def _report(
             width=terminal_width(stream),
             summary=not arguments.quiet,
             fixed=fixed.count,
+            notes=notes,
+            complete=not fixed.failed and not any(problem.fatal for problem in workspace.disk.problems),
         )
         if arguments.statistics:
             from .statistics import write
@@ -286,10 +330,11 @@ class _opened:
             from ..config import ConfigError
 
             try:
-                os.makedirs(os.path.dirname(os.path.abspath(self._name)), exist_ok=True)
-                self._stream = open(self._name, "w", encoding="utf-8", newline="\n")
+                self._stream = open(self._name, "w", encoding="utf-8", errors="backslashreplace", newline="\n")
             except OSError as error:
-                raise ConfigError(self._name, None, f"can't be written: {error.strerror}") from None
+                raise ConfigError(
+                    self._name, None, f"can't be written: {(error.strerror or str(error)).lower()}"
+                ) from None
         return self._stream
 
     def __exit__(self, *_: object) -> None:
@@ -300,10 +345,10 @@ class _opened:
 
 
 def _say_problems(problems: Iterable[Problem], arguments: argparse.Namespace) -> None:
-    from ..report import here, one_line
+    from ..report import clean, here, one_line
 
     base = here().rstrip("/") + "/"
     for problem in problems:
-        name = problem.path.removeprefix(base)
+        name = clean(problem.path.removeprefix(base))
         kind = "error" if problem.fatal else "warning"
         print(f"gradline: {kind}: {name} {one_line(problem.message)}", file=sys.stderr)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO
 
+from ..report import clean, here
 from ..report.changes import applied, changed, raw
 from ..text import Source, decode
 
@@ -26,12 +27,21 @@ ROUNDS = 10  # a fix may uncover another finding; ruff gives up after 100, our f
 
 @dataclass
 class Fixed:
-    """What was done: `before` and `after` have the text of each changed file."""
+    """What was done: `before` and `after` have the text of each changed file.
 
-    count: int = 0
+    `mended` has, for each finding that is gone, the files that had to change for it; `failed` are those that could not
+    be written.
+    """
+
+    mended: list[frozenset[str]] = field(default_factory=list[frozenset[str]])
     before: dict[str, Source] = field(default_factory=dict[str, Source])
     after: dict[str, Source] = field(default_factory=dict[str, Source])
-    failed: bool = False
+    failed: set[str] = field(default_factory=set[str])
+
+    @property
+    def count(self) -> int:
+        """The findings that are gone, less those whose files could not be written."""
+        return sum(self.failed.isdisjoint(paths) for paths in self.mended)
 
     @property
     def changed(self) -> bool:
@@ -39,14 +49,12 @@ class Fixed:
 
     def write_diff(self, stream: TextIO) -> None:
         """Writes what saving would change, as a unified diff."""
-        from ..report import here
-
         base = here().rstrip("/") + "/"
         for path in sorted(self.after):
-            stream.write(difference(path.removeprefix(base), self.before[path], self.after[path]))
+            stream.write(difference(clean(path.removeprefix(base)), self.before[path], self.after[path]))
 
     def save(self) -> None:
-        """Writes the changed files, each at once; what can't be written is said, and `failed` set."""
+        """Writes the changed files, each at once; what can't be written is said, and is in `failed` then."""
         for path in sorted(self.after):
             if self.before[path].text == self.after[path].text:
                 continue
@@ -54,8 +62,8 @@ class Fixed:
                 rewrite(path, self.before[path], self.after[path])
             except (OSError, ValueError) as error:
                 reason = (error.strerror or str(error)).lower() if isinstance(error, OSError) else str(error)
-                print(f"gradline: error: {path} was not fixed: {reason}", file=sys.stderr)
-                self.failed = True
+                print(f"gradline: error: {clean(path)} was not changed: {reason}", file=sys.stderr)
+                self.failed.add(path)
 
 
 class ChangedError(ValueError):
@@ -76,7 +84,8 @@ def fix_all(workspace: Workspace, paths: Sequence[str], unsafe: bool, doubtful: 
         chosen = compatible(fix for fix in fixes if fix.applicability in wanted and _within(fix, allowed))
         if not chosen:
             break
-        done.count += sum(fix in chosen for fix in fixes)  # one fix may be that of both ends of a trail
+        # one fix may be that of both ends of a trail
+        done.mended += [frozenset(edit.path for edit in fix.edits) for fix in fixes if fix in chosen]
         for path, edits in by_path(chosen).items():
             source = workspace.source(path)
             assert source is not None
@@ -93,8 +102,9 @@ def silence_all(workspace: Workspace, findings: Iterable[Finding]) -> Fixed:
     by_file: dict[str, list[Finding]] = {}
     for finding in findings:
         by_file.setdefault(finding.place.path, []).append(finding)
-    done = Fixed(count=sum(map(len, by_file.values())))
+    done = Fixed()
     for path, found in by_file.items():
+        done.mended += [frozenset({path})] * len(found)
         source = workspace.source(path)
         assert source is not None
         done.before[path] = source

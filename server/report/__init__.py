@@ -10,12 +10,13 @@ import importlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from ..findings import Finding, Place, Severity
 
 if TYPE_CHECKING:
-    from ..edits import Fix
+    from ..edits import Applicability, Fix
     from ..rule import Rule
     from ..text import Source
 
@@ -57,6 +58,23 @@ class Report:
     width: int = 80
     summary: bool = True  # whether to end with the counts
     fixed: int = 0  # findings that were mended before those of `entries` were left
+    notes: int = 0  # what the engine could not follow to its end
+    complete: bool = True  # whether everything that was asked for could be done
+
+    @cached_property
+    def _changeable(self) -> frozenset[str]:
+        return frozenset(self.checked)
+
+    def elsewhere(self, fix: Fix) -> list[str]:
+        """The files that a fix would change and that are not checked, so that `--fix` leaves them alone."""
+        return sorted({edit.path for edit in fix.edits} - self._changeable)
+
+    def applies(self, entry: Entry, applicability: Applicability) -> bool:
+        """Whether `--fix` (for an unsafe one, with `--unsafe-fixes`) mends this finding."""
+        fix = entry.fix
+        if fix is None or not fix.edits or fix.applicability is not applicability:
+            return False
+        return not self.elsewhere(fix)
 
     def location(self, place: Place) -> Location:
         """The rows and columns of a place; 1:1 if its file is gone."""
@@ -75,6 +93,10 @@ class Report:
         """The path as it is shown: relative to `base` if it lies below it."""
         base = self.base.rstrip("/") + "/"
         return path[len(base) :] if path.startswith(base) else path
+
+    def shown(self, path: str) -> str:
+        """The same for a terminal: a file's name may hold whatever its maker liked."""
+        return clean(self.name(path))
 
     def url(self, finding: Finding) -> str | None:
         rule = self.rules.get(finding.code)
@@ -102,6 +124,16 @@ def here() -> str:
     return os.getcwd().replace(os.sep, "/")
 
 
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """`1 file`, `2 files`."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
 def one_line(text: str) -> str:
     """`text` on one line, without characters that a terminal would act on."""
     return "".join(char if char.isprintable() else " " for char in " ".join(text.split()))
+
+
+def clean(text: str) -> str:
+    """`text` without characters that a terminal would act on; it keeps its length."""
+    return text if text.isprintable() else "".join(char if char.isprintable() else "\ufffd" for char in text)

@@ -13,11 +13,12 @@ def write(report: Report, stream: TextIO) -> None:
     from ..edits import Applicability
 
     paint = Painter(report.color)
-    for finding, fix in report.entries:
+    for entry in report.entries:
+        finding = entry.finding
         location = report.location(finding.place)
         cell = f"cell {location.cell}:" if location.cell else ""
-        place = f"{report.name(finding.place.path)}:{cell}{location.row}:{location.column}:"
-        mark = " [*]" if fix and fix.applicability is Applicability.SAFE else ""
+        place = f"{report.shown(finding.place.path)}:{cell}{location.row}:{location.column}:"
+        mark = " [*]" if report.applies(entry, Applicability.SAFE) else ""
         code = paint(finding.code, finding.severity.value)
         stream.write(f"{paint(place, 'place')} {code}{paint(mark, 'fix')} {one_line(finding.message)}\n")
     summary(report, stream)

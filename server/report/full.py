@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from ..findings import Finding, Place
 from ..text import Source
-from . import Entry, Report, one_line
+from . import Entry, Report, counted, one_line
 from .changes import part_at
 from .terminal import Painter, cells, shown, wrap
 
@@ -92,7 +92,7 @@ class _Writer:
     def _place(self, place: Place) -> None:
         location = self.report.location(place)
         cell = f"cell {location.cell}:" if location.cell else ""
-        where = f"{self.report.name(place.path)}:{cell}{location.row}:{location.column}"
+        where = f"{self.report.shown(place.path)}:{cell}{location.row}:{location.column}"
         self._lines([" " * self.gutter + self.paint("-->", "gutter") + " " + where])
 
     def _snippet(self, place: Place, mark: str, style: str, context: int) -> None:
@@ -147,6 +147,9 @@ class _Writer:
                 "unsafe": "`--unsafe-fixes` does it; look at the result",
                 "display-only": "to be done by hand",
             }[self.fix.applicability.value]
+            if self.fix.applicability.value != "display-only" and (others := self.report.elsewhere(self.fix)):
+                # nothing but what was asked for is changed
+                note += f", if you also name {', '.join(map(self.report.shown, others))}"
             text = f"{one_line(self.fix.message)} ({note})"
             lines = wrap(text, self.report.width, f"{indent} = help: ", f"{indent}   ")
             lines[0] = lines[0].replace("help:", self.paint("help:", "fix"), 1)
@@ -209,29 +212,35 @@ def _lines_of(source: Source) -> list[str]:
 
 
 def summary(report: Report, stream: TextIO) -> None:
-    """The last lines: how much was found, and what `--fix` would mend."""
-    from ..edits import Applicability
-
+    """The last lines: how much was found, what `--fix` would mend, and that not everything could be followed."""
     if not report.summary:
         return
     paint = Painter(report.color)
     if report.fixed:
-        stream.write(f"Fixed {report.fixed} finding{'s' if report.fixed != 1 else ''}.\n")
-    counts = report.counts()
-    if not counts:
-        if report.checked or report.fixed:  # of files that could not be read the errors tell
-            stream.write(paint("All checks passed!", "good") + "\n")
-        return
-    names = {"error": "error", "warning": "warning", "info": "piece of advice", "hint": "hint"}
-    said = []
-    for severity, count in counts.items():
-        name = names[severity.value]
-        plural = name if count == 1 else "pieces of advice" if severity.value == "info" else name + "s"
-        said.append(f"{count} {plural}")
+        stream.write(f"Fixed {counted(report.fixed, 'finding')}.\n")
+    if report.entries:
+        _counts(report, stream, paint)
+    elif report.complete and report.checked:  # of files that could not be read the errors tell
+        stream.write(paint("All checks passed!", "good") + "\n")
+    if report.notes:
+        what = counted(report.notes, "program or function", "programs or functions")
+        stream.write(paint(f"Too large to be followed to the end: {what} (`-v` says which).", "dim") + "\n")
+
+
+def _counts(report: Report, stream: TextIO, paint: Painter) -> None:
+    from ..edits import Applicability
+
+    names = {
+        "error": ("error",),
+        "warning": ("warning",),
+        "info": ("piece of advice", "pieces of advice"),
+        "hint": ("hint",),
+    }
+    said = [counted(count, *names[severity.value]) for severity, count in report.counts().items()]
     files = len({entry.finding.place.path for entry in report.entries})
-    stream.write(f"Found {' and '.join(said)} in {files} file{'s' if files != 1 else ''}.\n")
-    levels = [entry.fix.applicability for entry in report.entries if entry.fix]
-    safe, unsafe = levels.count(Applicability.SAFE), levels.count(Applicability.UNSAFE)
+    stream.write(f"Found {' and '.join(said)} in {counted(files, 'file')}.\n")
+    safe = sum(report.applies(entry, Applicability.SAFE) for entry in report.entries)
+    unsafe = sum(report.applies(entry, Applicability.UNSAFE) for entry in report.entries)
     if safe:
         more = f" ({unsafe} more with `--unsafe-fixes`)" if unsafe else ""
         stream.write(f"[{paint('*', 'fix')}] {safe} fixable with the `--fix` option{more}.\n")

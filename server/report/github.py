@@ -17,10 +17,10 @@ def write(report: Report, stream: TextIO) -> None:
         lines = [f"{cell}{finding.code} {one_line(finding.message)}"]
         for number, step in enumerate(finding.trail, 1):
             row = report.location(step.place).row
-            lines.append(f"{number}. {report.name(step.place.path)}:{row}: {one_line(step.note)}")
+            lines.append(f"{number}. {report.shown(step.place.path)}:{row}: {one_line(step.note)}")
         properties = {
             "title": f"gradline ({finding.code} {finding.name})",
-            "file": report.name(finding.place.path),
+            "file": report.shown(finding.place.path),
             "line": at.row,
             "endLine": at.end_row,
         }
