@@ -196,7 +196,7 @@ class Tensor(Value):
 
     @property
     def live(self) -> bool:
-        return self.certain and self.node is not None
+        return self.certain and self.node is not None and (not self.node.phi or flags_hold(self.node))
 
     @property
     def dead(self) -> bool:
@@ -208,6 +208,19 @@ class Storage:
     """What views share. Cells: `writes`, the in-place writes so far (`Writes`): torch's version counter."""
 
     cells: dict[str, object] = field(default_factory=dict)
+
+
+def flags_hold(node: Node) -> bool:
+    """Of a join: whether each leaf that it may be still requires grad (it may have been frozen since)."""
+    todo = [node]
+    while todo:
+        node = todo.pop()
+        if node.leaf is not None:
+            if node.leaf.cells.get("requires_grad") is not True:
+                return False
+        elif node.phi:
+            todo += node.inputs
+    return True
 
 
 MAYBE_TENSOR = Tensor(certain=False)
@@ -423,7 +436,8 @@ class Context(Value):
     mode: Mode | None  # None: changes nothing that is known to matter (`nullcontext()`)
     before: Mode | None = None  # what is restored on leaving; set when it acts at construction
     name: str = ""
-    place: Place | None = None  # where an `autocast` that keeps copies of weights was made
+    place: Place | None = None  # where an `autocast` that keeps copies of weights, or a `no_sync`, was made
+    owner: Object | None = None  # the module whose `no_sync()` it is
 
 
 @dataclass(eq=False, slots=True)

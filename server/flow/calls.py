@@ -230,6 +230,9 @@ def enter_function(run: Interpreter, func: Function, args: Args, e: ir.Expr | No
     stack = run.stack
     if e is not None and caller is not None:
         run.stack = Frames(run.place(e.at), func.name, "call", stack)
+    outer = run.notes.get("modes")
+    if is_manager(func):
+        run.notes["modes"] = None  # what an exception leaves behind is told where the block is entered
     run.frames.append(frame)
     if run.watch is not None:
         for param in code.params:
@@ -244,6 +247,7 @@ def enter_function(run: Interpreter, func: Function, args: Args, e: ir.Expr | No
     finally:
         run.frames.pop()
         run.stack = stack
+        run.notes["modes"] = outer
     return finish(run, func, frame, code)
 
 
@@ -267,6 +271,10 @@ def finish(run: Interpreter, func: Function, frame: Frame, code: ir.Def) -> Valu
     return value
 
 
+def is_manager(func: Function) -> bool:
+    return any(isinstance(d, External) and d.name == "contextlib.contextmanager" for d, _ in func.decorators)
+
+
 def generator(run: Interpreter, func: Function, frame: Frame) -> Value:
     """A generator's call: its body was run through; what it yields, and the grad mode in which it waits."""
     if not frame.yields:
@@ -274,8 +282,9 @@ def generator(run: Interpreter, func: Function, frame: Frame) -> Value:
     values = join_all([v for v, _ in frame.yields])
     mode = frame.yields[0][1]
     now = run.state.mode
-    if any(isinstance(d, External) and d.name == "contextlib.contextmanager" for d, _ in func.decorators):
-        return Sequence("contextmanager", {"value": values, "at_yield": mode, "at_end": now, "items": None})
+    if is_manager(func):
+        cells = {"value": values, "at_yield": mode, "at_end": now, "items": None, "protected": frame.protected}
+        return Sequence("contextmanager", cells)
     leaks = mode if mode.kind != now.kind else None
     return Range(values, leaks, mode.place)  # type: ignore[arg-type]
 

@@ -299,6 +299,7 @@ class Forward(Event):
     result: Value | None = None
     modes: frozenset[object] = frozenset()
     inside: Object | None = None  # the module whose forward calls it
+    unsynced: Place | None = None  # the `no_sync()` that it runs under, of a DistributedDataParallel
     arg_places: tuple[Place, ...] = ()
     autocast: object = None  # the `Autocast` it runs in
 
@@ -309,6 +310,14 @@ class DeadTerm(Event):
 
     cuts: tuple[Cut, ...]
     node: Node | None
+
+
+@dataclass(eq=False)
+class Shared(Event):
+    """A parameter got the memory of another one, and is not that one: `a.weight.data = b.weight.data`."""
+
+    leaf: Leaf
+    other: Leaf
 
 
 @dataclass(eq=False)

@@ -95,6 +95,7 @@ class Frame:
     cleanups: list[Callable[[], object]] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
     yields: list[tuple[Value, Mode]] = field(default_factory=list)
+    protected: bool = True  # each `yield` stands in a block whose end runs on an exception too
     instance: Object | None = None  # the module whose forward this is
     cls: Class | None = None  # the class whose body or method this is
     branches: int = 0  # how many unknown conditions the present statement depends on
@@ -1126,6 +1127,7 @@ class Interpreter:
     def ev_yield(self, e: ir.Yield) -> Value:
         value = self.eval(e.value) if e.value is not None else NONE
         self.frame.yields.append((value, self.state.mode))
+        self.frame.protected = self.frame.protected and bool(self.frame.cleanups)
         return UNKNOWN
 
     def ev_yield_from(self, e: ir.YieldFrom) -> Value:

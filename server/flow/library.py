@@ -49,7 +49,7 @@ from ..facts import (
     join_all,
 )
 from ..findings import Place
-from . import events, shapes
+from . import events, shapes, stacks, threads
 from .calls import call, escape
 from .interp import Args, Interpreter
 from .modes import ENTERED, make_context
@@ -915,18 +915,8 @@ def call_random(run: Interpreter, name: str, args: Args, e: ir.Call | None) -> V
     return Sequence("list", {"items": None, "each": each}, run.place(e.at) if e is not None else None)
 
 
-def o_thread(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
-    """A thread starts with gradients on, whatever the mode here is (claim M15)."""
-    target = args.get(1, "target", None)
-    if isinstance(target, Function):
-        given = args.get(3, "args", None)
-        items = given.cells.get("items") if isinstance(given, Sequence) else ()
-        inner = Args(list(items) if isinstance(items, tuple) else [], {}, not isinstance(items, tuple))
-        mode = run.state.mode
-        run.state.mode = DEFAULT_MODE
-        call(run, target, inner, None)
-        run.state.mode = mode
-    return FOREIGN
+def o_exit_stack(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    return stacks.make(run, run.place(e.at) if e is not None else None)
 
 
 def o_expand(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
@@ -958,7 +948,11 @@ OTHERS: dict[str, Callable[[Interpreter, Args, ir.Call | None], Value]] = {
     "collections.OrderedDict": o_ordereddict,
     "collections.deque": o_deque,
     "collections.namedtuple": o_namedtuple,
-    "threading.Thread": o_thread,
+    "threading.Thread": threads.thread,
+    "concurrent.futures.ThreadPoolExecutor": threads.pool,
+    "concurrent.futures.thread.ThreadPoolExecutor": threads.pool,
+    "multiprocessing.pool.ThreadPool": threads.pool,
+    "contextlib.ExitStack": o_exit_stack,
     "einops.rearrange": o_expand,
     "einops.repeat": o_expand,
     "einops.reduce": o_expand,

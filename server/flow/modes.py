@@ -111,6 +111,8 @@ def enter(run: Interpreter, value: Value, e: ir.Expr) -> tuple[Value, Callable[[
     """`with value as x:`: what `x` is, and what happens at the end of the block."""
     if isinstance(value, Context):
         before = run.state.mode
+        if value.owner is not None:
+            return value, _enter_no_sync(run, value.owner, value.place)
         if value.place is not None:
             return value, _enter_autocast(run, value.place)
         if value.mode is None:
@@ -160,6 +162,17 @@ def _enter_autocast(run: Interpreter, place: Place) -> Callable[[], None]:
     return leave
 
 
+def _enter_no_sync(run: Interpreter, wrapper: Object, place: Place | None) -> Callable[[], None]:
+    """Forwards of a DistributedDataParallel in this block leave the gradients of each process to itself."""
+    before = wrapper.cells.get("unsynced")
+    run.state.set(wrapper.cells, "unsynced", place)
+
+    def leave() -> None:
+        run.state.set(wrapper.cells, "unsynced", before)
+
+    return leave
+
+
 def _unknown_block(run: Interpreter) -> Callable[[], None]:
     return lambda: None
 
@@ -194,11 +207,19 @@ def _maybe(run: Interpreter, value: Union) -> tuple[Value, Callable[[], None]]:
 
 
 def _enter_object(run: Interpreter, value: Object, e: ir.Expr) -> tuple[Value, Callable[[], None]]:
+    if _stacks.is_stack(value):
+        return _stacks.enter(run, value)
     entering = _objects.find(value.cls, "__enter__", run)
     leaving = _objects.find(value.cls, "__exit__", run)
     result: Value = value
-    if entering is not None and isinstance(entering[0], Function):
-        result = _calls.call(run, _objects.bound(entering[0], value), Args([], {}), None)
+    # `__exit__` runs on an exception too: what these two switch is not stuck then.
+    outer = run.notes.get("modes")
+    run.notes["modes"] = None if leaving is not None else outer
+    try:
+        if entering is not None and isinstance(entering[0], Function):
+            result = _calls.call(run, _objects.bound(entering[0], value), Args([], {}), None)
+    finally:
+        run.notes["modes"] = outer
 
     def leave() -> None:
         if leaving is not None and isinstance(leaving[0], Function):
@@ -212,6 +233,9 @@ def _enter_generator(run: Interpreter, value: Sequence) -> tuple[Value, Callable
     """A `@contextmanager` function: its body has run; `cells` tell the mode at its `yield` and at its end."""
     yielded, at_yield, at_end = (value.cells[k] for k in ("value", "at_yield", "at_end"))
     run.state.mode = at_yield  # type: ignore[assignment]
+    modes = run.notes.get("modes")
+    if isinstance(modes, list) and not value.cells.get("protected"):
+        modes.append(at_yield)  # an exception in the block comes out of the `yield`, and nothing restores the mode
 
     def leave() -> None:
         run.state.mode = at_end  # type: ignore[assignment]
@@ -222,3 +246,4 @@ def _enter_generator(run: Interpreter, value: Sequence) -> tuple[Value, Callable
 # The parts of the interpreter know each other: these come when this one is complete.
 from . import calls as _calls  # noqa: E402
 from . import objects as _objects  # noqa: E402
+from . import stacks as _stacks  # noqa: E402

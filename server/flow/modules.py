@@ -227,6 +227,19 @@ def named_leaves(
             yield from named_leaves(run, child, f"{prefix}{name}.", seen)
 
 
+def uncertain_leaves(run: Interpreter, obj: Object) -> set[Leaf]:
+    """Parameters that a module may have or not: it has one of several."""
+    found: set[Leaf] = set()
+    for module in submodules(run, obj):
+        for child in registered(run, module):
+            if isinstance(child, Tensor) and child.leaf is None:
+                found.update(possible_leaves(child))
+            elif isinstance(child, Union):
+                for option in child.options:
+                    found.update(leaves_of(run, option)[0])
+    return found
+
+
 def registered(run: Interpreter, obj: Object) -> list[Value]:
     """The child modules, own parameters, and unknown members of a module."""
     found: list[Value] = []
@@ -333,7 +346,9 @@ def call_module_method(run: Interpreter, obj: Object, name: str, args: Args, e: 
     if name == "requires_grad_":
         flag = args.get(0, "requires_grad", Const(True))
         truth = run.truth(flag) if flag is not None else True
-        set_flags(run, leaves_of(run, obj)[0], truth)
+        doubtful = uncertain_leaves(run, obj)
+        set_flags(run, [leaf for leaf in leaves_of(run, obj)[0] if leaf not in doubtful], truth)
+        set_flags(run, tuple(doubtful), truth, sure=False)
         if place is not None:
             called(run, place, "Module.requires_grad_", args, obj)
         return obj
@@ -402,14 +417,10 @@ def call_module_method(run: Interpreter, obj: Object, name: str, args: Args, e: 
         if place is not None:
             called(run, place, "Module.load_state_dict", args, obj)
         return UNKNOWN
-    if name in ("register_forward_hook",):
-        hooks = obj.cells.get("hooks", ())
-        run.state.set(obj.cells, "hooks", (*hooks, args.positional[0] if args.positional else UNKNOWN))  # type: ignore[misc]
-        return UNKNOWN
     if name.startswith("register_") and name.endswith("hook"):
-        return UNKNOWN
+        return _hooks.register(run, obj, name, args, e)
     if name == "no_sync":
-        return Context(None, name="no_sync")
+        return Context(None, name="no_sync", place=place, owner=obj)
     if name in ("forward", "__call__"):
         return call_module(run, obj, args, e, through=name)
     if name in ("buffers", "named_buffers"):
@@ -535,8 +546,13 @@ def call_module(run: Interpreter, obj: Object, args: Args, e: ir.Call | None, th
         inner = obj.attrs.get("module", UNKNOWN)
         result = _calls.call(run, inner, args, e) if isinstance(inner, Value) else UNKNOWN
         if place is not None:
-            run.record(events.Forward(place, run.stack, obj, None, run.state.mode, tuple(args.positional), result))
+            event = events.Forward(place, run.stack, obj, None, run.state.mode, tuple(args.positional), result)
+            unsynced = obj.cells.get("unsynced")
+            event.unsynced = unsynced if isinstance(unsynced, Place) else None
+            run.record(event)
         return result
+    if "pre_hooks" in obj.cells:
+        args = _hooks.before_forward(run, obj, args)
     outer, run.compiled = run.compiled, run.compiled or compiled_at(obj)
     if member is not None and isinstance(member[0], Function):
         result = _calls.call(run, bound(member[0], obj), args, e)
@@ -560,14 +576,7 @@ def call_module(run: Interpreter, obj: Object, args: Args, e: ir.Call | None, th
         event.arg_places = tuple(args.places)
         event.inside, event.autocast = run.frame.instance, run.state.shared.get("autocast")
         run.record(event)
-    hooks = obj.cells.get("hooks", ())
-    if isinstance(hooks, tuple):
-        for hook in hooks:
-            inputs = Sequence("tuple", {"items": tuple(args.positional)})
-            changed = _calls.call(run, hook, Args([obj, inputs, result], {}), None)
-            if not (isinstance(changed, Const) and changed.value is None):
-                result = changed
-    return result
+    return _hooks.after_forward(run, obj, args, result) if "hooks" in obj.cells else result
 
 
 def compiled_at(obj: Object) -> Place | None:
@@ -693,6 +702,7 @@ def module_rank(run: Interpreter, obj: Object, info: torchlib.Module, found: Inp
 
 # The parts of the interpreter know each other: these come when this one is complete.
 from . import calls as _calls  # noqa: E402
+from . import hooks as _hooks  # noqa: E402
 from . import objects as _objects  # noqa: E402
 from . import training as _training  # noqa: E402
 

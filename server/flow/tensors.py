@@ -47,6 +47,7 @@ from ..facts import (
     Value,
     Writes,
     element,
+    flags_hold,
     join,
 )
 from ..findings import Place
@@ -130,6 +131,8 @@ def graph_of(tensor: Tensor) -> tuple[Node | None, bool]:
         if flag is False:
             return None, tensor.certain
         return tensor.leaf.node, flag is True and tensor.certain
+    if tensor.node is not None and tensor.node.phi and not flags_hold(tensor.node):
+        return tensor.node, False
     return tensor.node, tensor.certain
 
 
@@ -767,6 +770,9 @@ def written(
     if target.storage is not None:
         bump(run, target.storage, place)
     leaves = (target.leaf,) if target.leaf is not None else ()
+    if isinstance(old, ParameterOf):
+        for one in old.leaves:
+            one.cells["written"] = True
     if leaves and run.state.mode.kind in (OFF, INFERENCE):
         return target
     if keep:

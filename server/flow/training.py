@@ -555,6 +555,8 @@ def tensor_flag(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Cal
             owner.leaf.cells["grad-read"] = True  # somebody looks at its gradient
         if name == "retain_grad" and isinstance(owner, Tensor):
             return NONE
+        if name == "register_hook" and isinstance(owner, Tensor) and e is not None and args.positional:
+            _hooks.check_tensor_hook(run, owner, args.positional[0], args.place(0, "hook") or run.place(e.at))
         return UNKNOWN
     flag = args.get(0, "requires_grad", Const(True))
     truth = run.truth(flag) if flag is not None else True
@@ -776,7 +778,13 @@ def object_attribute(run: Interpreter, obj: Object, name: str, place: Place) -> 
 
 
 def call_object_method(run: Interpreter, obj: Object, name: str, args: Args, e: ir.Call | None) -> Value:
-    """A method of an instance of a class of torch that is no module."""
+    """A method of an instance of a library's class that is no module."""
+    if _stacks.is_stack(obj):
+        return _stacks.call_method(run, obj, name, args, e)
+    if _threads.is_pool(obj):
+        return _threads.call_method(run, obj, name, args, e)
+    if isinstance(obj.cls, External) and obj.cls.name == _hooks.HANDLE:
+        return _hooks.remove(run, obj) if name == "remove" else UNKNOWN
     cls = _modules.library_class(obj)
     if is_optimizer(obj):
         return call_optimizer(run, obj, name, args, e)
@@ -937,8 +945,11 @@ def _is_none(value: Value) -> bool:
 
 # The parts of the interpreter know each other: these come when this one is complete.
 from . import calls as _calls  # noqa: E402
+from . import hooks as _hooks  # noqa: E402
 from . import modules as _modules  # noqa: E402
 from . import objects as _objects  # noqa: E402
+from . import stacks as _stacks  # noqa: E402
 from . import tensors as _tensors  # noqa: E402
+from . import threads as _threads  # noqa: E402
 
 __all__ = ["Grad", "Text", "autograd_call", "backward", "iterate", "step", "walk", "why_none"]
