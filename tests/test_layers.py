@@ -25,7 +25,7 @@ PROJECT = SERVER.parent
 
 # Above the line: pure. Below it: files, settings, terminals, editors, processes.
 ABOVE = {
-    "analyzers", "check", "edits", "facts", "findings", "flow", "insight", "ir", "memo", "messages", "names", "notebooks",
+    "analyzers", "check", "edits", "facts", "findings", "flow", "insight", "ir", "manual", "memo", "messages", "names", "notebooks",
     "project", "reading", "rule", "state", "summary", "suppress", "text", "torchlib", "units", "words",
 }  # fmt: skip
 BELOW = {"__main__", "cache", "cli", "config", "disk", "environment", "lsp", "probe", "report", "workspace"}
@@ -47,7 +47,7 @@ OWNERS = {
 }
 
 # Data that comes with the package is read by these, through importlib.resources.
-READ_PACKAGE_DATA = {"cli", "messages", "rule", "torchlib", "words"}
+READ_PACKAGE_DATA = {"cli", "manual", "messages", "rule", "torchlib", "words"}
 
 FILES = sorted(path for path in SERVER.rglob("*.py") if "__pycache__" not in path.parts)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from importlib import resources
 from typing import Any
 
 from . import FAILURE, OK, command
@@ -56,8 +55,10 @@ def explain(arguments: argparse.Namespace) -> int:
         hint = suggestion(arguments.rule, rule_words())
         print(f"gradline: unknown rule '{arguments.rule}'{hint} (`gradline rules` lists them)", file=sys.stderr)
         return FAILURE
-    page = rule.page() if rule.family else (resources.files("gradline") / "suppress.md").read_text(encoding="utf-8")
+    from ..manual import page as page_of
     from ..report.terminal import wants_color
+
+    page = page_of(rule)
 
     if not wants_color(arguments.color, sys.stdout):
         print(page.rstrip())

@@ -17,6 +17,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..manual import page
 from ..rule import find, rules
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def register(server: GradlineServer) -> None:
     @server.feature("gradline/explain")
     def explain(params: Any) -> dict[str, str] | None:
         rule = find(str(params.rule))
-        return {"code": rule.code, "name": rule.name, "markdown": rule.page()} if rule else None
+        return {"code": rule.code, "name": rule.name, "markdown": page(rule)} if rule else None
 
     @server.feature("gradline/rules")
     def every(params: Any) -> list[dict[str, str]]:
