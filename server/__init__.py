@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+TYPE_CHECKING = False  # importing it from typing would find a `typing.py` of the folder that `python -m` runs in
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def watch(*things: Any, **options: Any) -> Any:

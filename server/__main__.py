@@ -1,7 +1,12 @@
 """`python -m gradline`: the same as the command `gradline`."""
 
+import os
 import sys
 
-from .cli import main
+if __name__ == "__main__":
+    # Python looks for modules in the current folder first, which here is the project: its `json.py` is none of ours
+    if sys.path and sys.path[0] in ("", os.getcwd()):
+        del sys.path[0]
+    from .cli import main
 
-sys.exit(main())
+    sys.exit(main())
