@@ -224,6 +224,10 @@ class Insight:
         parts.append(meanings()[word.name].text)
         return Fact(word.start, word.end, "\n\n".join(part for part in parts if part))
 
+    def description(self, start: int, end: int) -> str:
+        """What is true of exactly this expression, Markdown; "" if nothing is to be said."""
+        return self._describe(start, end)
+
     def _describe(self, start: int, end: int) -> str:
         looks = self._looks.get((start, end), [])
         if not looks or len(looks) > LOOKS_LIMIT:

@@ -7,9 +7,9 @@ from `project.Project` and `check`; a test may put anything else in its place.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ..findings import Finding
+from ..findings import Finding, Place
 from ..insight import Fact, Hint, Lens, Region, Token
 
 if TYPE_CHECKING:
@@ -21,6 +21,23 @@ Findings = dict[str, tuple[Finding, ...]]
 
 class CancelledError(Exception):
     """The analysis was stopped, as `cancelled` asked for; what it has learned is kept."""
+
+
+class Cause(NamedTuple):
+    """One answer to why a program raised: `place` is where to go, `code` the rule that speaks ("" for none)."""
+
+    title: str
+    markdown: str
+    place: Place | None
+    code: str
+    fixable: bool
+
+
+class Told(NamedTuple):
+    """A traceback explained: `markdown` is the whole of it, `answers` are the causes, the likeliest first."""
+
+    markdown: str
+    answers: tuple[Cause, ...]
 
 
 class Engine(Protocol):
@@ -71,6 +88,10 @@ class Engine(Protocol):
 
         Until it has looked at the present text the engine answers from what it knew of the text before.
         """
+        ...
+
+    def why(self, text: str, folder: str | None) -> Told | None:
+        """Explains the traceback in a text, of a program that ran in `folder`; None if there is none in it."""
         ...
 
     def problems(self) -> Sequence[str]:

@@ -14,7 +14,7 @@ from ..findings import Finding
 from ..insight import Fact, Hint, Insight, Lens, Region, Token
 from ..suppress import apply as silence
 from ..workspace import Workspace
-from .engine import CancelledError, Findings
+from .engine import CancelledError, Cause, Findings, Told
 from .moved import Moved
 
 if TYPE_CHECKING:
@@ -178,6 +178,35 @@ class Local:
         if known is None:
             return ()
         return known.lenses if moved is None else moved.lenses(known.lenses)
+
+    def why(self, text: str, folder: str | None) -> Told | None:
+        from .. import why
+        from ..why import markdown
+
+        explained = why.explain(text, folder, self._beside, near=self._workspace)
+        if explained is None:
+            return None
+        shown = markdown.report(explained)
+        return Told(
+            markdown.write(explained, shown),
+            tuple(
+                Cause(
+                    one.title,
+                    markdown.answer(one, shown),
+                    one.place,
+                    one.finding.code if one.finding is not None else "",
+                    one.fix is not None,
+                )
+                for one in explained.answers
+            ),
+        )
+
+    def _beside(self, roots: list[str]) -> Workspace:
+        """Folders that are not the client's, as they are on the disk, with the open documents over them."""
+        workspace = Workspace(roots, Configuration())
+        for path, source in self._open.items():
+            workspace.project.update(path, source)
+        return workspace
 
     def problems(self) -> Sequence[str]:
         return list(self._refused)

@@ -29,6 +29,7 @@ from . import (
     notebooks,
     probe,
     semantic_tokens,
+    why,
 )
 from .analysis import Analysis
 from .engine import Engine
@@ -49,6 +50,7 @@ FEATURES = (
     custom,
     looking,
     probe,
+    why,
 )
 
 Answer = TypeVar("Answer")

@@ -1,0 +1,209 @@
+"""`gradline why`: from a traceback to its cause in the code that is here.
+
+    explained = explain(text, folder)    # Explanation | None: there is no traceback in the text
+
+The traceback is read (`tracebacks.py`), its error looked up (`errors.md`), its frames found in the user's files
+(`places.py`), and what the engine finds in that program put in the order in which it is likely to be the cause
+(`causes.py`). `markdown.py`, `terminal.py` and `json.py` write it down. Nothing is run, and torch is not needed.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ..findings import Place, Step
+from ..workspace import Workspace
+from .causes import LIKELY, POSSIBLE, SURE, Answer, Ranking, Seen, answers, findings, seen, suspects
+from .errors import Error, errors, find, find_in
+from .places import Located, Locator, entry_of, folders_of, is_library, roots
+from .tracebacks import Frame, Raised, read
+
+TEXT_LIMIT = 64_000_000  # characters; a longer log should be cut by who has it
+
+Opened = Callable[[list[str]], Workspace]  # a workspace of these folders
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What is to be said of a traceback.
+
+    `error` is the entry of the table, None if it is not known. `frames` are those of the user's code that is here,
+    outermost first; the last one is where it was raised. `answers` are the likely causes, the likeliest first. `check` is
+    code that shows, before the line that raised, what is the matter; `probe` the command that would tell more. `others`
+    counts the exceptions of the text that were not explained.
+    """
+
+    raised: Raised
+    error: Error | None
+    frames: tuple[Located, ...]
+    answers: tuple[Answer, ...]
+    check: str
+    probe: str
+    notes: tuple[str, ...]
+    others: int
+    workspace: Workspace
+
+    @property
+    def raising(self) -> Located | None:
+        return self.frames[-1] if self.frames else None
+
+    @property
+    def found(self) -> bool:
+        """Whether a cause was found, and not only the place where it shows."""
+        return any(answer.finding is not None for answer in self.answers)
+
+
+def explain(
+    text: str,
+    folder: str | None = None,
+    open_workspace: Opened | None = None,
+    command: Sequence[str] = (),
+    near: Workspace | None = None,
+) -> Explanation | None:
+    """Explains the error in a text that a program wrote; None if there is none in it.
+
+    `folder` (default: the current one) is where relative paths begin and where files of another machine are looked for;
+    `command` is what was run, if that is known; `near` is a workspace to be used if the files are in it. Raises ConfigError where a project's settings can't be used.
+    """
+    folder = os.path.abspath(folder or ".").replace(os.sep, "/")
+    raised, error, others = chosen(text[-TEXT_LIMIT:])
+    if raised is None:
+        return None
+    folders = folders_of((*raised.frames, *raised.forward), folder)
+    if near is not None and all(near.disk.is_project(f"{one}/_") for one in folders):
+        workspace = near
+    else:
+        workspace = (open_workspace or Workspace)(roots(folders))
+    locator = Locator(workspace, folder)
+    frames = [one for frame in raised.frames if (one := locator.locate(frame)) is not None]
+    forward = [one for frame in raised.forward if (one := locator.locate(frame)) is not None]
+    script = entry_of(command, folder)
+    paths = [one.path for one in (*frames, *forward)]
+    if script is not None:
+        paths.insert(0, script)
+    if script is None and not any(one.is_module for one in frames):
+        paths += locator.files()  # the program that ran is not known: any of those here may be it
+    found, silenced, engine_notes = findings(workspace, paths)
+    ranked = Ranking(workspace, error, frames, forward).order(found)
+    made = answers(workspace, ranked, silenced)
+    known = seen(workspace, frames[-1]) if frames else Seen("", (), ())
+    made = _with_line(made, raised, error, frames, known)
+    made = _with_suspects(made, workspace, error, frames)
+    return Explanation(
+        raised,
+        error,
+        tuple(frames),
+        tuple(made),
+        _check(error, known),
+        _probe(error, script or (frames[0].path if frames and frames[0].is_module else None), command, folder),
+        (*_notes(raised, frames, folder), *engine_notes),
+        others,
+        workspace,
+    )
+
+
+def chosen(text: str) -> tuple[Raised | None, Error | None, int]:
+    """The exception of a text that is to be explained, its entry, and how many others there are.
+
+    Of those whose error is known the last chain of exceptions counts, and in it the first exception: those after it were
+    raised because of it. Launchers repeat a worker's error in their own words; what they raise is not known here.
+    """
+    every = read(text)
+    if not every:
+        found = find_in(text)
+        return (Raised("", found[1]), found[0], 0) if found is not None else (None, None, 0)
+    chains: list[list[Raised]] = [[]]
+    for raised in every:
+        chains[-1].append(raised)
+        if not raised.link:
+            chains.append([])
+    for chain in reversed(chains):
+        for raised in chain:
+            entry = find(raised) if raised.kind else None
+            if entry is not None:
+                return raised, entry, len(every) - 1
+    own = [raised for raised in every if any(not is_library(frame) for frame in raised.frames)]
+    return (own or every)[-1], None, len(every) - 1
+
+
+def _with_line(
+    made: list[Answer], raised: Raised, error: Error | None, frames: Sequence[Located], known: Seen
+) -> list[Answer]:
+    """What is known of the line that raised: with the first answer if it is about it, else as an answer of its own."""
+    if not frames:
+        return made
+    place = frames[-1].place
+    if made and made[0].certainty in (SURE, LIKELY):
+        return [made[0]._replace(facts=known.facts), *made[1:]]
+    steps = tuple(step for step in known.trail if step.place != place)
+    subject = f"`{known.subject}`" if known.subject else "this line"
+    if steps:
+        title = f"no rule is sure of the cause; what {subject} comes from leads to {'these places' if len(steps) > 1 else 'this place'}"
+    elif known.facts:
+        title = f"no rule is sure of the cause; this is what is known of {subject}"
+    elif error is not None:
+        title = "it is raised here; no rule finds the cause in the code around it"
+    else:
+        title = "it is raised here"
+    return [Answer(title, POSSIBLE, place, steps, None, None, known.facts), *made]
+
+
+def _with_suspects(
+    made: list[Answer], workspace: Workspace, error: Error | None, frames: Sequence[Located]
+) -> list[Answer]:
+    """Where nothing was found: the words on the way that could be the cause, to be looked at."""
+    if error is None or not error.words or any(answer.finding is not None or answer.trail for answer in made):
+        return made
+    paths = [one.path for one in reversed(frames)]
+    steps = suspects(workspace, paths, error.words)
+    if not steps:
+        return made
+    title = "places in the files of the traceback that can do this, and were not seen to be harmless"
+    return [*made, Answer(title, POSSIBLE, None, tuple(steps))]
+
+
+def _check(error: Error | None, known: Seen) -> str:
+    if error is None or not error.check:
+        return ""
+    if "{it}" in error.check and not known.subject:
+        return ""
+    return error.check.replace("{it}", known.subject)
+
+
+def _probe(error: Error | None, script: str | None, command: Sequence[str], folder: str) -> str:
+    """The command that watches the gradients of the program that failed."""
+    if error is None or not error.probe or script is None:
+        return ""
+    name = os.path.relpath(script, folder).replace(os.sep, "/")
+    if command and os.path.basename(command[0]) in ("torchrun", "accelerate", "deepspeed", "srun", "mpirun"):
+        return f"gradline probe --wrap -- {shlex.join(command)}"
+    rest: list[str] = []
+    for index, word in enumerate(command):
+        if word.endswith((".py", ".ipynb")):
+            rest = list(command[index + 1 :])
+            break
+    return f"gradline probe {shlex.quote(name)}" + (f" -- {shlex.join(rest)}" if rest else "")
+
+
+def _notes(raised: Raised, frames: Sequence[Located], folder: str) -> list[str]:
+    notes = []
+    if not raised.kind and raised.frames:
+        notes.append("the traceback ends before its last line, so the error is not known")
+    missing = [frame for frame in raised.frames if not is_library(frame)]
+    if raised.frames and not frames:
+        where = f"; the files were looked for below {folder}" if missing else ""
+        notes.append(f"none of the traceback's files of your own is here{where}")
+    moved = [one for one in frames if one.moved]
+    if moved:
+        one = moved[-1]
+        notes.append(f"{os.path.basename(one.path)} has changed since: line {one.frame.line} reads otherwise now")
+    return notes
+
+
+__all__ = [
+    "LIKELY", "POSSIBLE", "SURE", "TEXT_LIMIT", "Answer", "Error", "Explanation", "Frame", "Located", "Place", "Raised",
+    "Step", "chosen", "errors", "explain", "read",
+]  # fmt: skip

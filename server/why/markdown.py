@@ -1,0 +1,82 @@
+"""An explanation as Markdown, for editors and chats; places are written `file.py:12`."""
+
+from __future__ import annotations
+
+import difflib
+
+from ..findings import Place
+from ..report import Report, here
+from ..report.changes import applied, changed
+from . import Answer, Explanation
+from .words import certainty, heading, repeats, unknown, where_raised
+
+DIFF_LINES = 24
+
+
+def report(explained: Explanation) -> Report:
+    """What is needed to name the places of an explanation."""
+    return Report((), explained.workspace.source, {}, here())
+
+
+def write(explained: Explanation, report: Report) -> str:
+    """The whole of it."""
+    parts = [f"### {heading(explained)}"]
+    if raised := where_raised(explained, report):
+        parts.append(raised)
+    parts.append(explained.error.meaning if explained.error is not None else unknown(explained))
+    for number, one in enumerate(explained.answers, 1):
+        parts.append(f"**{number}. {certainty(one)}** {answer(one, report)}")
+    parts += advice(explained)
+    parts += [f"*{note}*" for note in (*explained.notes, *repeats(explained))]
+    return "\n\n".join(parts)
+
+
+def answer(one: Answer, report: Report) -> str:
+    """One answer: what, where, the trail, the fix, what is known of the line."""
+    lines = [one.title]
+    if one.place is not None:
+        lines.append(f"- {_where(report, one.place)}")
+    lines += [f"- {_where(report, step.place)}: {step.note}" for step in one.trail]
+    parts = ["\n".join(lines)]
+    if one.fix is not None:
+        parts.append(f"{one.fix.message} ({one.fix.applicability.value}):\n\n```diff\n{_diff(one, report)}\n```")
+    parts += list(one.facts)
+    if one.note:
+        parts.append(f"*{one.note}*")
+    return "\n\n".join(parts)
+
+
+def advice(explained: Explanation) -> list[str]:
+    """What to look at and what would tell, where the first answer is not sure."""
+    parts = []
+    if explained.error is not None and explained.error.look and not explained.found:
+        parts.append(f"**Look at** {explained.error.look}")
+    if explained.check:
+        parts.append(f"**To see it there**, put before the line that raises:\n\n```python\n{explained.check}\n```")
+    if explained.probe:
+        parts.append(f"**To watch a run**: `{explained.probe}`")
+    return parts
+
+
+def _where(report: Report, place: Place) -> str:
+    location = report.location(place)
+    cell = f"cell {location.cell}:" if location.cell else ""
+    return f"`{report.name(place.path)}:{cell}{location.row}`"
+
+
+def _diff(one: Answer, report: Report) -> str:
+    """What the fix changes, without context: `-` and `+` lines under the name of each file."""
+    assert one.fix is not None
+    out: list[str] = []
+    for path in dict.fromkeys(edit.path for edit in one.fix.edits):
+        source = report.source(path)
+        if source is None:
+            continue
+        out.append(f"# {report.name(path)}")
+        after = applied(source, [edit for edit in one.fix.edits if edit.path == path])
+        for old, new in changed(source, after):
+            lines = difflib.unified_diff(old.source.text.splitlines(), new.source.text.splitlines(), lineterm="", n=0)
+            out += [line for line in lines if not line.startswith(("---", "+++"))]
+    if len(out) > DIFF_LINES:
+        out = [*out[:DIFF_LINES], f"# … {len(out) - DIFF_LINES} more lines"]
+    return "\n".join(out)

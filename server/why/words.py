@@ -1,0 +1,59 @@
+"""The sentences that all ways of writing an explanation have in common."""
+
+from __future__ import annotations
+
+from ..report import Report
+from . import LIKELY, SURE, Answer, Explanation
+
+HEAD_LIMIT = 300  # characters of a message in a heading; the whole of it the user has before their eyes
+
+
+def heading(explained: Explanation) -> str:
+    """The error on one line."""
+    raised = explained.raised
+    said = raised.said if len(raised.said) <= HEAD_LIMIT else raised.said[: HEAD_LIMIT - 1] + "…"
+    if raised.kind:
+        return f"{raised.name}: {said}" if said else raised.name
+    return said or "an error that the traceback does not show"
+
+
+def where_raised(explained: Explanation, report: Report) -> str:
+    """ "raised at train.py:31 in train, called from train.py:40"; "" if no frame is of the user's code."""
+    if not explained.frames:
+        return ""
+    shown = []
+    for one in reversed(explained.frames):
+        location = report.location(one.place)
+        cell = f"cell {location.cell}:" if location.cell else ""
+        name = f" in {one.frame.function}" if one.frame.function not in ("", "<module>") else ""
+        shown.append(f"{report.name(one.path)}:{cell}{location.row}{name}")
+    rank = f" (process {explained.raised.rank})" if explained.raised.rank else ""
+    calls = ", called from " + ", ".join(shown[1:4]) if len(shown) > 1 else ""
+    return f"raised{rank} at {shown[0]}{calls}{', …' if len(shown) > 4 else ''}"
+
+
+def certainty(answer: Answer) -> str:
+    """How sure an answer is, to begin it with."""
+    if answer.finding is None:
+        return "Not sure:"
+    return {SURE: "The cause:", LIKELY: "Likely:"}.get(answer.certainty, "Possible:")
+
+
+def unknown(explained: Explanation) -> str:
+    """What is to be said of an error that the table does not have."""
+    if explained.error is not None:
+        return ""
+    return (
+        "gradline does not know this error: it is none of autograd's that it has learned. What follows is what it finds on "
+        "the lines that ran, which may have nothing to do with it."
+    )
+
+
+def repeats(explained: Explanation) -> list[str]:
+    """That there is more in the text than was explained."""
+    if not explained.others:
+        return []
+    count = explained.others
+    return [
+        f"the text has {count} more exception{'s' if count > 1 else ''}, which {'are' if count > 1 else 'is'} not explained here"
+    ]
