@@ -12,7 +12,7 @@ function python(args) {
   const names = process.env.PYTHON ? [process.env.PYTHON] : ["python3", "python"];
   for (const name of names) {
     try {
-      return execFileSync(name, args, { stdio: ["ignore", "inherit", "inherit"] });
+      return execFileSync(name, args, { stdio: ["ignore", "ignore", "inherit"] });
     } catch (error) {
       if (error.code !== "ENOENT") throw error;
     }
@@ -38,3 +38,5 @@ fs.cpSync(path.join(root, "server"), path.join(libs, "gradline"), {
 fs.copyFileSync(path.join(root, "vscode-client", "start.py"), path.join(bundled, "start.py"));
 const compiled = fs.readdirSync(libs, { recursive: true }).filter((name) => /\.(so|pyd|dylib)$/.test(name));
 if (compiled.length > 0) throw new Error(`compiled files cannot be bundled: ${compiled.join(", ")}`);
+// what does not start must not be shipped
+python(["-I", "-c", `import sys; sys.path.insert(0, ${JSON.stringify(libs)}); import gradline.lsp.server, gradline.probe.command`]);

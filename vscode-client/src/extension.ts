@@ -1,12 +1,16 @@
 import * as vscode from "vscode";
+import { openExample } from "./example";
 import { Explain } from "./explain";
 import { GradientLine } from "./gradientLine";
 import { onInterpreterChange } from "./interpreter";
 import { installLibcst } from "./libcst";
 import { log } from "./log";
+import { Probe } from "./probe";
 import { Server } from "./server";
 import type { About } from "./server";
 import { affectsStart, startSettings } from "./settings";
+import { Traceback } from "./traceback";
+import { Trail } from "./trail";
 
 let server: Server | undefined;
 
@@ -29,10 +33,14 @@ export function activate(context: vscode.ExtensionContext): Api {
     log,
     line,
     new Explain(running).register(),
+    new Traceback(running).register(),
+    new Trail(),
+    new Probe(context, running),
     running.onStarted((client) => line.connect(client)),
     vscode.commands.registerCommand("gradline.restart", restart),
     vscode.commands.registerCommand("gradline.showLog", () => log.show()),
     vscode.commands.registerCommand("gradline.goToOrigin", () => line.goToOrigin()),
+    vscode.commands.registerCommand("gradline.openExample", () => openExample(context)),
     vscode.commands.registerCommand("gradline.installLibcst", () => installLibcst(running)),
     vscode.commands.registerCommand("gradline.debugInformation", () => debugInformation(context, running)),
     vscode.commands.registerCommand("gradline.showPlaces", (uri: string, position: WirePosition, places: WirePlace[]) =>
@@ -45,6 +53,8 @@ export function activate(context: vscode.ExtensionContext): Api {
     }),
     vscode.workspace.onDidGrantWorkspaceTrust(restart),
   );
+
+  void vscode.commands.executeCommand("setContext", "gradline.active", true);
 
   // the window comes first: nothing is started within its activation
   setImmediate(() => {

@@ -1,7 +1,10 @@
 import { execFile } from "node:child_process";
+import * as fs from "node:fs";
+import * as path from "node:path";
 import { promisify } from "node:util";
 import * as vscode from "vscode";
 import { log } from "./log";
+import { startSettings } from "./settings";
 
 const run = promisify(execFile);
 
@@ -41,6 +44,26 @@ export async function findInterpreter(setting: string[], resource?: vscode.Uri):
     }
   }
   throw new NoInterpreter(`no Python ${OLDEST.join(".")} or newer to run the server. Tried: ${tried.join("; ")}`);
+}
+
+/**
+ * The Python that the user's own programs run with: the setting, what the Python extensions have selected, a virtual
+ * environment in the workspace's folder, the setting for the server. Undefined: whatever the terminal would take.
+ */
+export async function programInterpreter(setting: string, resource?: vscode.Uri): Promise<string | undefined> {
+  const selected = setting || (await fromEnvironments(resource)) || (await fromPython(resource));
+  if (selected) {
+    return selected;
+  }
+  const folder = resource && vscode.workspace.getWorkspaceFolder(resource)?.uri.fsPath;
+  for (const name of folder ? [".venv", "venv"] : []) {
+    const inner = process.platform === "win32" ? ["Scripts", "python.exe"] : ["bin", "python"];
+    const program = path.join(folder ?? "", name, ...inner);
+    if (fs.existsSync(program)) {
+      return program;
+    }
+  }
+  return startSettings().interpreter[0];
 }
 
 async function* candidates(setting: string[], resource?: vscode.Uri): AsyncGenerator<Candidate> {

@@ -7,9 +7,10 @@ import { findInterpreter, NoInterpreter } from "./interpreter";
 import type { Interpreter } from "./interpreter";
 import { log } from "./log";
 import { SECTION, startSettings } from "./settings";
+import type { StartSettings } from "./settings";
 
 /** Commands of this client that the server may put into its answers. */
-export const SERVER_COMMANDS = ["gradline.showPlaces", "gradline.installLibcst"];
+export const SERVER_COMMANDS = ["gradline.showPlaces", "gradline.installLibcst", "gradline.probe"];
 
 const STOP_MS = 2000;
 
@@ -123,7 +124,7 @@ export class Server {
       revealOutputChannelOn: RevealOutputChannelOn.Never,
       // pushed: the client asks only for the documents that it shows, and every two seconds for all others, while a
       // finding and its origin are often in two files
-      initializationOptions: { commands: SERVER_COMMANDS, diagnostics: "push", lines: true },
+      initializationOptions: { commands: SERVER_COMMANDS, diagnostics: "push", lines: true, probe: vscode.workspace.isTrusted },
     };
   }
 
@@ -140,14 +141,28 @@ export class Server {
         log.warn(`none of gradline.path exists: ${settings.path.join(", ")}`);
       }
     }
-    const folder = vscode.workspace.workspaceFolders?.[0]?.uri;
-    this.interpreter = await findInterpreter(settings.interpreter, folder);
-    const [command = "python3", ...before] = this.interpreter.command;
-    const strategy = vscode.workspace.isTrusted ? settings.importStrategy : "useBundled";
+    this.interpreter = await this.find(settings.interpreter);
+    return { ...this.startWith(this.interpreter, settings.importStrategy), options };
+  }
+
+  /** The command `gradline` with these arguments, by the interpreter that runs the server. It ends with its standard input. */
+  async commandLine(args: string[]): Promise<{ command: string; args: string[] }> {
+    const settings = startSettings();
+    const interpreter = this.interpreter ?? (await this.find(settings.interpreter));
+    const start = this.startWith(interpreter, settings.importStrategy);
+    return { command: start.command, args: [...start.args, ...args] };
+  }
+
+  private find(setting: string[]): Promise<Interpreter> {
+    return findInterpreter(setting, vscode.workspace.workspaceFolders?.[0]?.uri);
+  }
+
+  private startWith(interpreter: Interpreter, wanted: StartSettings["importStrategy"]): { command: string; args: string[] } {
+    const [command = "python3", ...before] = interpreter.command;
+    const strategy = vscode.workspace.isTrusted ? wanted : "useBundled";
     const bundled = path.join(this.context.extensionPath, "bundled");
     const start = path.join(bundled, "start.py");
-    const packages = this.packages(this.interpreter);
-    return { command, args: [...before, start, strategy, path.join(bundled, "libs"), packages], options };
+    return { command, args: [...before, start, strategy, path.join(bundled, "libs"), this.packages(interpreter)] };
   }
 
   private say(text: string, busy: boolean, failed: boolean): void {

@@ -1,6 +1,7 @@
 // Tests in the extension host of a real VS Code; run.mjs starts it with a copy of examples/midnight and of project/.
 const assert = require("node:assert");
 const fs = require("node:fs");
+const path = require("node:path");
 const vscode = require("vscode");
 
 const PATIENCE = 60_000;
@@ -25,7 +26,8 @@ const having = (of, ...wanted) =>
   until(`${wanted} in ${of.path}`, () => wanted.every((code) => codes(of).includes(code)) && ours(of));
 const api = () => vscode.extensions.getExtension("gradline.gradline").activate();
 
-test("the bundled server runs", async () => {
+const FIRST = "the bundled server runs";
+test(FIRST, async () => {
   const about = await until("the server", async () => (await api()).about());
   assert.match(about.folder, /bundled[/\\]libs[/\\]gradline$/);
 });
@@ -34,7 +36,7 @@ test("the victim has a trail into the file that is at fault, which is not open",
   const editor = await show("train.py");
   const found = (await having(editor.document.uri, "GL202")).find((item) => item.code.value === "GL202");
   assert.match(editor.document.lineAt(found.range.start.line).text, /loss.backward\(\)/);
-  assert.match(found.code.target.toString(), /backward-under-grad-off/);
+  assert.match(found.code.target.toString(), /backward.under.grad.off/);
   const last = found.relatedInformation.at(-1).location;
   assert.match(last.uri.path, /utils\/data_loader\.py$/);
   assert.equal(last.range.start.line, 11);
@@ -164,6 +166,75 @@ test("a killed server comes back by itself", async () => {
   await having(editor.document.uri, "GL202");
 });
 
+test("the trail is walked from the victim to the origin and back", async () => {
+  const editor = await show("train.py");
+  const found = (await having(editor.document.uri, "GL202")).find((item) => item.code.value === "GL202");
+  const trail = [
+    { uri: editor.document.uri, range: found.range },
+    ...found.relatedInformation.map(({ location }) => location),
+  ];
+  assert.ok(trail.length > 2);
+  const at = (place) => {
+    const active = vscode.window.activeTextEditor;
+    return active?.document.uri.path === place.uri.path && active.selection.start.line === place.range.start.line;
+  };
+  editor.selection = new vscode.Selection(found.range.start, found.range.start);
+  for (const place of trail.slice(1)) {
+    await vscode.commands.executeCommand("gradline.nextStep");
+    await until(`at ${place.uri.path}:${place.range.start.line + 1}`, () => at(place));
+  }
+  await vscode.commands.executeCommand("gradline.nextStep"); // beyond the origin there is nothing
+  assert.ok(at(trail.at(-1)));
+  for (const place of trail.slice(0, -1).reverse()) {
+    await vscode.commands.executeCommand("gradline.previousStep");
+    await until(`back at ${place.uri.path}:${place.range.start.line + 1}`, () => at(place));
+  }
+});
+
+test("the lamp at a finding leads to its trail", async () => {
+  const editor = await show("train.py");
+  const [found] = (await having(editor.document.uri, "GL202")).filter((item) => item.code.value === "GL202");
+  const kind = vscode.CodeActionKind.QuickFix.value;
+  const titles = await until("the action", async () => {
+    const of = editor.document.uri;
+    const actions = await vscode.commands.executeCommand("vscode.executeCodeActionProvider", of, found.range, kind);
+    const all = actions.map((action) => action.title);
+    return all.includes("Show the trail of GL202") && all;
+  });
+  assert.notEqual(titles[0], "Show the trail of GL202");
+});
+
+test("no keys of ours mean something else already", async () => {
+  const own = vscode.extensions.getExtension("gradline.gradline").packageJSON.contributes.keybindings;
+  assert.ok(own.length > 0);
+  const defaults = await vscode.workspace.openTextDocument(vscode.Uri.parse("vscode://defaultsettings/keybindings.json"));
+  const taken = [...defaults.getText().matchAll(/"key":\s*"([^"]+)"[^}]*?"command":\s*"([^"]+)"/g)];
+  assert.ok(taken.length > 500, `${taken.length} default keys`);
+  for (const { key } of own) {
+    const others = taken.filter(([, used, command]) => used === key && !command.startsWith("gradline."));
+    assert.deepEqual(others.map(([, , command]) => command), [], key);
+  }
+});
+
+test("no two restarts overlap", async () => {
+  const before = await until("the server", async () => (await api()).about());
+  await Promise.all([1, 2, 3, 4].map(() => vscode.commands.executeCommand("gradline.restart")));
+  const after = await until("the server", async () => (await api()).about());
+  assert.notEqual(after.pid, before.pid);
+  const running = fs
+    .readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .filter((name) => {
+      try {
+        const words = fs.readFileSync(`/proc/${name}/cmdline`, "utf8").split("\0");
+        return words.some((word) => word.startsWith(path.resolve(after.folder, "../..")) && word.endsWith("start.py"));
+      } catch {
+        return false;
+      }
+    });
+  assert.deepEqual(running, [String(after.pid)]);
+});
+
 const notes = [];
 
 exports.run = async () => {
@@ -180,6 +251,8 @@ exports.run = async () => {
       lines.push(`FAIL  ${name}: ${error.stack ?? error}`);
     }
     notes.length = 0;
+    fs.writeFileSync(process.env.GRADLINE_TEST_RESULT, `${lines.join("\n")}\n`);
+    if (failed && name === FIRST) break; // nothing works without it
   }
   lines.push(`${wanted.length - failed} passed, ${failed} failed`);
   fs.writeFileSync(process.env.GRADLINE_TEST_RESULT, `${lines.join("\n")}\n`);
