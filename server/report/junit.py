@@ -1,5 +1,6 @@
 """JUnit's XML: a suite per file, a failing case per finding, a passing one for a file without any.
 
+There is no standard; this keeps to what Jenkins' schema (junit-10.xsd), the strictest reader, lets pass.
 Advice is left out: in a test report a case either passes or fails.
 """
 
@@ -38,18 +39,18 @@ def write(report: Report, stream: TextIO) -> None:
             ElementTree.SubElement(suite, "testcase", name="no findings", classname=name)
         for finding in found:
             at = report.location(finding.place)
+            cell = f"cell {at.cell}:" if at.cell else ""
             case = ElementTree.SubElement(
                 suite,
                 "testcase",
-                name=f"{finding.code} {finding.name}",
+                # with the place, as two cases of one name are one to most readers; `line` is no attribute of a test case
+                name=f"{finding.code} {finding.name} at {cell}{at.row}:{at.column}",
                 classname=name,
-                line=str(at.row),
-                column=str(at.column),
             )
             failure = ElementTree.SubElement(
                 case, "failure", message=_clean(finding.message), type=finding.severity.value
             )
-            lines = [f"{report.name(path)}:{at.row}:{at.column}: {finding.message}"]
+            lines = [f"{report.name(path)}:{cell}{at.row}:{at.column}: {finding.message}"]
             for number, step in enumerate(finding.trail, 1):
                 row = report.location(step.place).row
                 lines.append(f"{number}. {report.name(step.place.path)}:{row}: {step.note}")

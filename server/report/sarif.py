@@ -112,11 +112,19 @@ def _location(report: Report, place: Place) -> dict[str, Any]:
 
 def _artifact(report: Report, path: str) -> dict[str, str]:
     name = report.name(path)
-    return {"uri": _file_uri(path)} if name == path else {"uri": quote(name), "uriBaseId": ROOT}
+    return {"uri": _file_uri(path)} if name == path else {"uri": _quoted(name, "/"), "uriBaseId": ROOT}
 
 
 def _file_uri(path: str) -> str:
-    return "file://" + quote(path if path.startswith("/") else "/" + path, safe="/:")
+    return "file://" + _quoted(path if path.startswith("/") else "/" + path, "/:")
+
+
+def _quoted(path: str, safe: str) -> str:
+    """`path` as it stands in an address; a name that is no text goes by its bytes."""
+    try:
+        return quote(path, safe, errors="surrogateescape")
+    except UnicodeEncodeError:
+        return quote(path, safe, errors="surrogatepass")
 
 
 def _region(report: Report, place: Place) -> dict[str, int]:
