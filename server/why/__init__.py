@@ -16,12 +16,14 @@ from dataclasses import dataclass
 
 from ..findings import Place, Step
 from ..workspace import Workspace
-from .causes import LIKELY, POSSIBLE, SURE, Answer, Ranking, Seen, answers, findings, seen, suspects
+from .causes import LIKELY, POSSIBLE, SURE, Answer, Ranking, Seen, answers, findings, seen, suspects, without_gradient
 from .errors import Error, errors, find, find_in
 from .places import Located, Locator, entry_of, folders_of, is_library, roots
 from .tracebacks import Frame, Raised, read
 
 TEXT_LIMIT = 64_000_000  # characters; a longer log should be cut by who has it
+
+GRADIENT_MISSING = "no-gradient-yet"  # the entry for a `.grad` that is None
 
 Opened = Callable[[list[str]], Workspace]  # a workspace of these folders
 
@@ -53,7 +55,11 @@ class Explanation:
     @property
     def found(self) -> bool:
         """Whether a cause was found, and not only the place where it shows."""
-        return any(answer.finding is not None for answer in self.answers)
+        return any(answer.finding is not None or answer.certainty != POSSIBLE for answer in self.answers)
+
+    @property
+    def sure(self) -> bool:
+        return bool(self.answers) and self.answers[0].certainty == SURE
 
 
 def explain(
@@ -90,7 +96,7 @@ def explain(
     ranked = Ranking(workspace, error, frames, forward).order(found)
     made = answers(workspace, ranked, silenced)
     known = seen(workspace, frames[-1]) if frames else Seen("", (), ())
-    made = _with_line(made, raised, error, frames, known)
+    made = _with_line(made, error, frames, known, workspace)
     made = _with_suspects(made, workspace, error, frames)
     return Explanation(
         raised,
@@ -130,18 +136,24 @@ def chosen(text: str) -> tuple[Raised | None, Error | None, int]:
 
 
 def _with_line(
-    made: list[Answer], raised: Raised, error: Error | None, frames: Sequence[Located], known: Seen
+    made: list[Answer], error: Error | None, frames: Sequence[Located], known: Seen, workspace: Workspace
 ) -> list[Answer]:
-    """What is known of the line that raised: with the first answer if it is about it, else as an answer of its own."""
+    """What is known of the line that raised: with the first answer if that is a good one, else as an answer of its own."""
     if not frames:
         return made
-    place = frames[-1].place
     if made and made[0].certainty in (SURE, LIKELY):
-        return [made[0]._replace(facts=known.facts), *made[1:]]
+        return [made[0]._replace(facts=known.facts[:1]), *made[1:]]
+    place = frames[-1].place
+    missing = without_gradient(workspace, frames[-1]) if error is not None and error.name == GRADIENT_MISSING else None
+    if missing is not None:
+        return [Answer(missing.note, LIKELY, place, missing.trail, None, None, known.facts), *made]
+    if error is not None and error.line:
+        return [Answer(error.line, LIKELY, place, (), None, None, known.facts), *made]
     steps = tuple(step for step in known.trail if step.place != place)
     subject = f"`{known.subject}`" if known.subject else "this line"
     if steps:
-        title = f"no rule is sure of the cause; what {subject} comes from leads to {'these places' if len(steps) > 1 else 'this place'}"
+        where = "these places" if len(steps) > 1 else "this place"
+        title = f"no rule is sure of the cause; what is known of {subject} leads to {where}"
     elif known.facts:
         title = f"no rule is sure of the cause; this is what is known of {subject}"
     elif error is not None:
@@ -155,14 +167,14 @@ def _with_suspects(
     made: list[Answer], workspace: Workspace, error: Error | None, frames: Sequence[Located]
 ) -> list[Answer]:
     """Where nothing was found: the words on the way that could be the cause, to be looked at."""
-    if error is None or not error.words or any(answer.finding is not None or answer.trail for answer in made):
+    if error is None or not error.words or any(one.certainty != POSSIBLE or one.finding or one.trail for one in made):
         return made
     paths = [one.path for one in reversed(frames)]
     steps = suspects(workspace, paths, error.words)
     if not steps:
         return made
     title = "places in the files of the traceback that can do this, and were not seen to be harmless"
-    return [*made, Answer(title, POSSIBLE, None, tuple(steps))]
+    return [*made, Answer(title, POSSIBLE, steps[0].place, tuple(steps[1:]))]
 
 
 def _check(error: Error | None, known: Seen) -> str:

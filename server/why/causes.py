@@ -273,6 +273,40 @@ def _cuts(value: Value) -> Iterable[Cut]:
         yield value.cut
 
 
+class Missing(NamedTuple):
+    """Parameters that have no gradient where one is asked for: said in `note`, with the backward calls in `trail`."""
+
+    note: str
+    trail: tuple[Step, ...]
+
+
+def without_gradient(workspace: Workspace, raising: Located) -> Missing | None:
+    """Which of the parameters whose gradient a line asks for no backward of the program reaches; None if all, or unknown."""
+    try:
+        known = insight(workspace.project, raising.path)
+    except Exception:  # see `seen`
+        return None
+    if known is None:
+        return None
+    for span, looks in known.spans():
+        if not (raising.place.start <= span[0] and span[1] <= raising.place.end):
+            continue
+        asked = dict.fromkeys(leaf for look in looks for value in look.values for leaf in getattr(value, "leaves", ()))
+        backwards = [event for event in known.backwards() if not event.grad]
+        if not asked or not backwards:
+            continue
+        reached = {leaf for event in backwards for leaf in event.reached}
+        missing = [leaf for leaf in asked if leaf not in reached]
+        if not missing or len(missing) == len(asked):
+            continue
+        describer = known.describer_of(backwards[0])
+        note = f"no backward of this program reaches {describer.short(missing)}: there `.grad` stays None"
+        trail = dict.fromkeys(event.place for event in backwards)
+        reached_too = describer.short([leaf for leaf in asked if leaf in reached])
+        return Missing(note, tuple(Step(place, f"this reaches {reached_too}") for place in trail))
+    return None
+
+
 def suspects(workspace: Workspace, paths: Iterable[str], kinds: frozenset[str]) -> list[Step]:
     """Words in these files that can cut or switch, those known to be harmless left out: where to look, no more."""
     found: list[Step] = []

@@ -12,7 +12,7 @@ from .tracebacks import Raised
 _ENTRY = re.compile(r"^## ([\w-]+)\n", re.MULTILINE)
 _FIELD = re.compile(r"^- (\w+): (.+)$", re.MULTILINE)
 _PROGRAM = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-FIELDS = frozenset({"here", "elsewhere", "when", "look", "check", "probe", "words"})
+FIELDS = frozenset({"here", "elsewhere", "when", "line", "look", "check", "probe", "words"})
 
 
 class Error(NamedTuple):
@@ -24,6 +24,7 @@ class Error(NamedTuple):
     here: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
     when: str = ""
+    line: str = ""
     look: str = ""
     check: str = ""
     probe: bool = True
@@ -64,6 +65,7 @@ def _read(name: str, body: str) -> Error:
         here=names("here"),
         elsewhere=names("elsewhere"),
         when=fields.get("when", "").strip("`"),
+        line=fields.get("line", ""),
         look=fields.get("look", ""),
         check=fields.get("check", "").strip("`"),
         probe=fields.get("probe") != "no",

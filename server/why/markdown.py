@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 
 from ..findings import Place
+from ..messages import told
 from ..report import Report, here
 from ..report.changes import applied, changed
 from . import Answer, Explanation
@@ -33,13 +34,13 @@ def write(explained: Explanation, report: Report) -> str:
 
 def answer(one: Answer, report: Report) -> str:
     """One answer: what, where, the trail, the fix, what is known of the line."""
-    lines = [one.title]
+    lines = [told(one.title)]
     if one.place is not None:
         lines.append(f"- {_where(report, one.place)}")
-    lines += [f"- {_where(report, step.place)}: {step.note}" for step in one.trail]
+    lines += [f"- {_where(report, step.place)}: {told(step.note)}" for step in one.trail]
     parts = ["\n".join(lines)]
     if one.fix is not None:
-        parts.append(f"{one.fix.message} ({one.fix.applicability.value}):\n\n```diff\n{_diff(one, report)}\n```")
+        parts.append(f"{told(one.fix.message)} ({one.fix.applicability.value}):\n\n```diff\n{_diff(one, report)}\n```")
     parts += list(one.facts)
     if one.note:
         parts.append(f"*{one.note}*")
@@ -51,6 +52,8 @@ def advice(explained: Explanation) -> list[str]:
     parts = []
     if explained.error is not None and explained.error.look and not explained.found:
         parts.append(f"**Look at** {explained.error.look}")
+    if explained.sure:
+        return parts
     if explained.check:
         parts.append(f"**To see it there**, put before the line that raises:\n\n```python\n{explained.check}\n```")
     if explained.probe:
@@ -61,7 +64,7 @@ def advice(explained: Explanation) -> list[str]:
 def _where(report: Report, place: Place) -> str:
     location = report.location(place)
     cell = f"cell {location.cell}:" if location.cell else ""
-    return f"`{report.name(place.path)}:{cell}{location.row}`"
+    return f"`{report.shown(place.path)}:{cell}{location.row}`"
 
 
 def _diff(one: Answer, report: Report) -> str:
@@ -72,7 +75,7 @@ def _diff(one: Answer, report: Report) -> str:
         source = report.source(path)
         if source is None:
             continue
-        out.append(f"# {report.name(path)}")
+        out.append(f"# {report.shown(path)}")
         after = applied(source, [edit for edit in one.fix.edits if edit.path == path])
         for old, new in changed(source, after):
             lines = difflib.unified_diff(old.source.text.splitlines(), new.source.text.splitlines(), lineterm="", n=0)

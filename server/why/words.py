@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+
 from ..report import Report
-from . import LIKELY, SURE, Answer, Explanation
+from . import LIKELY, POSSIBLE, SURE, Answer, Explanation
 
 HEAD_LIMIT = 300  # characters of a message in a heading; the whole of it the user has before their eyes
 
@@ -26,7 +28,7 @@ def where_raised(explained: Explanation, report: Report) -> str:
         location = report.location(one.place)
         cell = f"cell {location.cell}:" if location.cell else ""
         name = f" in {one.frame.function}" if one.frame.function not in ("", "<module>") else ""
-        shown.append(f"{report.name(one.path)}:{cell}{location.row}{name}")
+        shown.append(f"{report.shown(one.path)}:{cell}{location.row}{name}")
     rank = f" (process {explained.raised.rank})" if explained.raised.rank else ""
     calls = ", called from " + ", ".join(shown[1:4]) if len(shown) > 1 else ""
     return f"raised{rank} at {shown[0]}{calls}{', …' if len(shown) > 4 else ''}"
@@ -34,9 +36,19 @@ def where_raised(explained: Explanation, report: Report) -> str:
 
 def certainty(answer: Answer) -> str:
     """How sure an answer is, to begin it with."""
-    if answer.finding is None:
+    if answer.finding is None and answer.certainty == POSSIBLE:
         return "Not sure:"
     return {SURE: "The cause:", LIKELY: "Likely:"}.get(answer.certainty, "Possible:")
+
+
+def apply_command(explained: Explanation, answer: Answer, report: Report) -> str:
+    """The command that applies the fix of an answer; "" if it has none that a command applies."""
+    fix = answer.fix
+    if fix is None or fix.applicability.value == "display-only":
+        return ""
+    paths = dict.fromkeys([*(one.path for one in explained.frames[:1]), *(edit.path for edit in fix.edits)])
+    unsafe = " --unsafe-fixes" if fix.applicability.value == "unsafe" else ""
+    return shlex.join(["gradline", "check", "--fix"]) + unsafe + " " + shlex.join(map(report.shown, paths))
 
 
 def unknown(explained: Explanation) -> str:
