@@ -41,6 +41,8 @@ ALONE: tuple[tuple[str, re.Pattern[str] | None], ...] = tuple(
         (".grad", r"\.grad\b"),
         (".step", r"\.step\b"),
         ("zero_grad", None),
+        ("_hook(", r"\.register_(?:full_backward_)?hook\("),
+        (".weight", r"\.weight[ \t]*=[^=]"),
         ("dropout", r"(?:\bF|functional)\.\w*dropout"),
         ("rrelu", r"(?:\bF|functional)\.rrelu"),
         (".detach()", r"\.detach\(\)[ \t]*$"),
@@ -60,7 +62,7 @@ PLAIN = re.compile(r"\bself\.\w+[ \t]*(?::[^=\n]+)?=[ \t]*(?:[\[{(]|(?:list|dict
 NAMED = re.compile(r"^[ \t]+(\w+)[ \t]*(?::[^=\n]+)?=[ \t]*(?:[\[{]|(?:list|dict)\()", re.MULTILINE)
 STORED = re.compile(r"\bself\.\w+[ \t]*=[ \t]*(\w+)[ \t]*$", re.MULTILINE)
 SQUASHED = re.compile(r"softmax|sigmoid")
-LOSSES = re.compile(r"cross_entropy|CrossEntropy|_with_logits|WithLogits")
+LOSSES = re.compile(r"cross_entropy|CrossEntropy|_with_logits|WithLogits|nll_loss|NLLLoss|kl_div|KLDiv")
 
 
 def judged_alone(name: str, text: str) -> bool:

@@ -138,6 +138,8 @@ def is_script(module: Module) -> bool:
 _CALL = re.compile(r"^[A-Za-z_][\w.]*\(|^(?:for|while|with|async)\b")
 _RESULT = re.compile(r"^[\w.,*() \t]+=[ \t]*(\w+)\(")
 _METHOD = re.compile(r"\)\.\w+\(")
+# `optimizer = torch.optim.SGD(...)`, `grads = grad(loss_of)(params)`: what only a program does.
+_PROGRAM = re.compile(r"=[ \t]*(?:torch\.)?optim\.[A-Z]\w+\(|=[ \t]*[\w.]+\([^()\n]*\)\(")
 _GUARD = re.compile(r"if\s+(?:TYPE_CHECKING|typing\.TYPE_CHECKING|sys\.|is_\w+available)")
 
 
@@ -150,7 +152,9 @@ def _acts(unit: Unit, wanted: Wanted) -> bool:
         return _GUARD.match(text) is None and "(" in text
     if text.startswith("try"):
         return wanted("", text)
-    return _CALL.match(text) is not None or ("(" in text and wanted("", text))
+    if "(" not in text:
+        return False
+    return _CALL.match(text) is not None or _PROGRAM.search(text) is not None or wanted("", text)
 
 
 def _runs_own(module: Module) -> bool:

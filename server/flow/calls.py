@@ -487,6 +487,8 @@ def call_object(run: Interpreter, obj: Object, args: Args, e: ir.Call | None) ->
     member = find(obj.cls, "__call__", run)
     if member is not None and isinstance(member[0], Function):
         return call(run, bound(member[0], obj), args, e)
+    if _functional.is_transform(obj):
+        return _functional.apply(run, obj, args, e)
     for value in args.all():
         escape(run, value)
     return UNKNOWN
@@ -572,6 +574,7 @@ def unknown_method(run: Interpreter, owner: Unknown, name: str, args: Args, e: i
 
 
 # The parts of the interpreter know each other: these come when this one is complete.
+from . import functional as _functional  # noqa: E402
 from . import library as _library  # noqa: E402
 from . import modes as _modes  # noqa: E402
 from . import modules as _modules  # noqa: E402

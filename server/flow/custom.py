@@ -11,8 +11,10 @@ from ..facts import (
     OFF,
     UNKNOWN,
     Class,
+    Cut,
     External,
     Function,
+    Mapping,
     Mode,
     Node,
     Object,
@@ -28,7 +30,7 @@ from . import events
 from .calls import call
 from .interp import Args, Interpreter
 from .objects import find
-from .tensors import Inputs, as_tensor, recorded
+from .tensors import Inputs, as_tensor, lost_here, recorded
 
 BASE = "torch.autograd.Function"
 # Methods of a tensor that give one tensor, whatever their arguments are, beyond those that the facts know.
@@ -46,7 +48,13 @@ def apply_function(run: Interpreter, cls: Class, args: Args, e: ir.Call | None) 
     for index, value in enumerate(args.positional):
         part = Inputs()
         part.add(run, value)
-        if index in blocked and part.nodes:
+        if isinstance(value, (Sequence, Mapping)):
+            # Autograd looks at the arguments and not into them.
+            if part.nodes and part.sure:
+                how = f"{cls.name}.apply([...])"
+                found.cuts.append(lost_here(run, Cut(how, "op", place, tuple(part.nodes), stack=run.stack)))
+            found.cuts.extend(part.cuts)
+        elif index in blocked and part.nodes:
             # Autograd passes the input by: what comes before gets nothing from here.
             node = Node(f"{cls.name}.backward(...)", blocked[index], tuple(part.nodes), zero=True, stack=run.stack)
             found.add(run, Tensor(node=node, certain=part.sure))

@@ -16,6 +16,7 @@ from ..facts import (
     FALSE,
     MAYBE,
     NONE,
+    ON,
     TRUE,
     UNKNOWN,
     Class,
@@ -303,11 +304,19 @@ class Interpreter:
         return False
 
     def note_sum(self, s: ir.Assign, total: Tensor) -> None:
-        """`total = total + term`, which is `total += term` written out."""
+        """`total = total + term`, which is `total += term` written out, also as `total = 0.9 * total + 0.1 * term`."""
         assert isinstance(s.value, ir.Bin)
         target = s.targets[0]
-        if type(target) is ir.Name and type(s.value.left) is ir.Name and target.id == s.value.left.id:
-            _objects.keep(self, self.eval(s.value.right), "sum", total, self.place(s.value.right.at))
+        for old, term in ((s.value.left, s.value.right), (s.value.right, s.value.left)):
+            if isinstance(old, ir.Bin) and old.op == "*":  # a weight that the old total gets
+                old = (
+                    old.right
+                    if isinstance(old.right, (ir.Name, ir.Attr)) and same_name(old.right, target)
+                    else old.left
+                )
+            if same_name(old, target):
+                _objects.keep(self, self.eval(term), "sum", total, self.place(term.at))
+                return
 
     def do_ann_assign(self, s: ir.AnnAssign) -> bool:
         if s.value is not None:
@@ -364,6 +373,7 @@ class Interpreter:
                 owner = self.eval(target.value)
                 if isinstance(owner, Object):
                     self.state.delete(owner.attrs, target.name)
+                    self.state.set(owner.cells, "parametrized", True)  # there is room for a plain tensor now
         return False
 
     def do_break(self, s: ir.Break) -> bool:
@@ -751,9 +761,9 @@ class Interpreter:
                 # The exception may have come before or after anything in the body was done.
                 state.merge([{}, normal])
                 state.mode = mode_before
-                stuck = next((m for m in modes if m.persistent and m.records is not mode_before.records), None)
+                stuck = next((m for m in modes if m.persistent and m.kind != mode_before.kind), None)
                 if stuck is not None:
-                    off = None if stuck.records else stuck
+                    off = None if stuck.kind in (ON, MAYBE) else stuck
                     state.mode = Mode(MAYBE, stuck.place, stuck.how, True, stuck.stack, off)
                 if handler.name:
                     self.bind(handler.name, UNKNOWN)
@@ -1158,6 +1168,13 @@ def graph_kind(value: object) -> object:
     if isinstance(value, Tensor):
         return value.certain, value.node is None
     return None
+
+
+def same_name(a: ir.Expr, b: ir.Expr) -> bool:
+    """Whether two expressions are the same name, or the same attribute of a name."""
+    if isinstance(a, ir.Name):
+        return isinstance(b, ir.Name) and a.id == b.id
+    return isinstance(a, ir.Attr) and isinstance(b, ir.Attr) and a.name == b.name and same_name(a.value, b.value)
 
 
 MODE_NAMES = frozenset({"torch.no_grad", "torch.enable_grad", "torch.inference_mode"})

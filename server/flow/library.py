@@ -49,7 +49,7 @@ from ..facts import (
     join_all,
 )
 from ..findings import Place
-from . import events, shapes, stacks, threads
+from . import events, functional, shapes, stacks, threads
 from .calls import call, escape
 from .interp import Args, Interpreter
 from .modes import ENTERED, make_context
@@ -382,6 +382,9 @@ def t_parameter(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
         called_event(run, "torch.nn.Parameter", args, e, Tensor(cuts=cuts))
     rank = value.rank if isinstance(value, Tensor) else ANY_RANK
     leaf.cells["lost"] = cuts
+    other = _training.memory_of(value)
+    if other is not None and place is not None:
+        run.record(events.Shared(place, run.stack, leaf, other))
     made = Tensor(leaf=leaf, node=leaf.node, rank=rank, dtype=FLOAT, storage=leaf.storage, made=place)
     if run.frame.instance is not None and e is not None:
         called_event(run, "parameter-in-forward", args, e, made)
@@ -558,12 +561,40 @@ def t_pad_packed(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     return Sequence("tuple", {"items": (t_recorded("pad_packed_sequence")(run, args, e), Tensor(dtype=INT))})
 
 
+PRUNES = (
+    "l1_unstructured",
+    "random_unstructured",
+    "ln_structured",
+    "random_structured",
+    "custom_from_mask",
+    "identity",
+)
+
+
+def t_parametrized(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    """The layer's weight is computed from another parameter from now on, and is none itself."""
+    value = args.positional[0] if args.positional else UNKNOWN
+    if isinstance(value, Object):
+        run.state.set(value.cells, "parametrized", True)
+    return value
+
+
+def t_func_grad(name: str) -> Callable[[Interpreter, Args, ir.Call | None], Value]:
+    """`torch.func.grad(f)`: a function that gives the gradient of `f` (see `functional.py`)."""
+
+    def apply(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+        return functional.make(run, name, args, e)
+
+    return apply
+
+
 def t_weight_norm(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     """New Parameters take the place of the old ones (facts: the only parametrization of torch that does so)."""
     value = args.positional[0] if args.positional else UNKNOWN
     if isinstance(value, Object) and isinstance(value.cells.get("leaf"), Leaf):
         old = value.cells["leaf"]
         assert isinstance(old, Leaf)
+        run.state.set(value.cells, "parametrized", True)
         place = run.place(e.at) if e is not None else old.place
         run.state.set(value.cells, "leaf", Leaf(old.label, place, "weights"))
         if e is not None:
@@ -651,9 +682,12 @@ TORCH: dict[str, Callable[[Interpreter, Args, ir.Call | None], Value]] = {
     "torch.distributions.kl.kl_divergence": t_recorded("kl_divergence"),
     "torch.nn.utils.weight_norm": t_weight_norm,
     "torch.nn.utils.parametrizations.weight_norm": t_weight_norm,
-    "torch.nn.utils.spectral_norm": t_identity,
-    "torch.nn.utils.parametrizations.spectral_norm": t_identity,
-    "torch.nn.utils.parametrizations.orthogonal": t_identity,
+    "torch.nn.utils.spectral_norm": t_parametrized,
+    "torch.nn.utils.parametrizations.spectral_norm": t_parametrized,
+    "torch.nn.utils.parametrizations.orthogonal": t_parametrized,
+    "torch.nn.utils.parametrize.register_parametrization": t_parametrized,
+    **{f"torch.nn.utils.prune.{name}": t_parametrized for name in PRUNES},
+    **{f"torch.func.{name}": t_func_grad(f"torch.func.{name}") for name in ("grad", "grad_and_value")},
     "torch.autocast": t_autocast("torch.autocast"),
     "torch.cuda.amp.autocast": t_autocast("torch.cuda.amp.autocast"),
     "torch.cpu.amp.autocast": t_autocast("torch.cpu.amp.autocast"),

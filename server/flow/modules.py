@@ -169,6 +169,43 @@ def registers(run: Interpreter, owner: Object, name: str, value: Value, place: P
         value.leaf.label = name
 
 
+def replace_weight(run: Interpreter, owner: Object, name: str, value: Value) -> None:
+    """A layer of torch gets another parameter for its own: it is the layer's leaf, if the layer has no other one."""
+    leaf = owner.cells.get("leaf")
+    if name != "weight" or not isinstance(leaf, Leaf) or not isinstance(value, Tensor) or value.leaf is None:
+        return
+    info, made = torchlib.module(library_class(owner)), owner.cells.get("args")
+    if info is None or value.leaf.kind == "tensor" or not isinstance(made, Args):
+        return
+    bias = made.keywords.get("bias")
+    if len(info.parameters) == 1 or (isinstance(bias, Const) and bias.value is False):
+        run.state.set(owner.cells, "leaf", value.leaf)
+
+
+def refuse_plain(run: Interpreter, owner: Object, name: str, value: Value, place: Place) -> None:
+    """A tensor that is no parameter is assigned where a module has one: torch raises."""
+    if not isinstance(value, Tensor) or value.opaque or owner.cells.get("parametrized") or owner.cells.get("escaped"):
+        return
+    if value.leaf is not None and value.leaf.kind != "tensor":
+        return
+    if not value.certain and ((value.leaf is None and value.node is None) or possible_leaves(value)):
+        return  # it may be a parameter
+    now = owner.attrs.get(name)
+    own = isinstance(now, Tensor) and now.leaf is not None and now.leaf.kind == "parameter" and now.certain
+    if now is None and name in ("weight", "bias") and isinstance(owner.cells.get("leaf"), Leaf):
+        info = torchlib.module(library_class(owner))
+        made = owner.cells.get("args")
+        own = info is not None and name in info.parameters and isinstance(made, Args) and not made.spread
+        own = own and not (name == "bias" and not _has_bias(owner, made))  # type: ignore[arg-type]
+    if own:
+        run.record(events.Raised(place, run.stack, "tensor-for-parameter", name, data={"value": run.assigned}))
+
+
+def _has_bias(owner: Object, made: Args) -> bool:
+    """Whether a layer surely has a bias: it was made with nothing that could leave it out."""
+    return "bias" not in made.keywords and all(not isinstance(v, Const) or v.value is not False for v in made.all())
+
+
 # ---------------------------------------------------------------- parameters
 
 
@@ -303,6 +340,8 @@ def library_attribute(run: Interpreter, obj: Object, name: str, e: ir.Attr) -> V
             info = torchlib.module(cls)
             whole = info is not None and len(info.parameters) == 1
             return Tensor(leaf=leaf, node=leaf.node, dtype=FLOAT, storage=leaf.storage, tag="" if whole else "part")
+        if name == "_parameters":
+            run.state.set(obj.cells, "parametrized", True)  # whoever looks there may take a parameter out
         if name == "training":
             training = obj.cells.get("training")
             return Const(training) if isinstance(training, bool) else UNKNOWN
@@ -628,6 +667,10 @@ def apply_module(run: Interpreter, obj: Object, info: torchlib.Module, args: Arg
             found.sure = found.sure or sure
         elif not sure:
             found.unknown = True
+    for name in ("weight", "bias"):
+        replaced = obj.attrs.get(name)
+        if isinstance(replaced, Tensor):
+            found.add(run, replaced)
     found.cuts.extend(lost)
     rank = module_rank(run, obj, info, found)
     first = args.positional[0] if args.positional else None

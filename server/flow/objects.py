@@ -349,6 +349,8 @@ def set_attribute(run: Interpreter, owner: Value, name: str, value: Value, targe
         run.record(events.Attribute(place, run.stack, owner, name, value, own, run.frame.instance, run.assigned))
         if is_module(owner):
             _modules.registers(run, owner, name, value, place)
+            _modules.refuse_plain(run, owner, name, value, place)
+            _modules.replace_weight(run, owner, name, value)
         run.state.set(owner.attrs, name, value)
     elif isinstance(owner, (Tensor, ParameterOf, GradOf)):
         _training.set_tensor_attribute(run, owner, name, value, place, target)

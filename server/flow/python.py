@@ -37,6 +37,7 @@ from ..facts import (
     join,
     join_all,
 )
+from ..findings import Place
 from . import events
 from .interp import UNROLL_LIMIT, Args, Frame, Interpreter
 
@@ -694,6 +695,15 @@ _BUILTIN_CALLS = {
 # ---------------------------------------------------------------- methods of containers, strings and numbers
 
 
+def _parts(run: Interpreter, value: Value, e: ir.Call, args: Args) -> list[tuple[Value, Place]]:
+    """What is put into a list, with its place: the value, or the members of a tuple that is written there."""
+    items = value.cells.get("items") if isinstance(value, Sequence) else None
+    written = e.args[-1] if e.args else None
+    if isinstance(items, tuple) and isinstance(written, ir.Tuple) and len(written.items) == len(items):
+        return [(item, run.place(part.at)) for item, part in zip(items, written.items, strict=True)]
+    return [(value, args.places[-1] if args.places else run.place(e.at))]
+
+
 def call_container(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Call | None) -> Value:
     """A method of a list, tuple, set, dict, str, range, number or array."""
     if isinstance(owner, Sequence):
@@ -755,7 +765,8 @@ def _sequence_method(run: Interpreter, owner: Sequence, name: str, args: Args, e
         if name == "insert" and len(args.positional) == 2:
             value = args.positional[1]
         if e is not None:
-            _objects.keep(run, value, "list", owner, args.places[-1] if args.places else run.place(e.at))
+            for part, place in _parts(run, value, e, args):
+                _objects.keep(run, part, "list", owner, place)
             run.record(events.Called(run.place(e.at), run.stack, "list.append", (owner, value), {}, NONE, owner,
                                      in_loop=len(run.frame.loops)))  # fmt: skip
         if isinstance(items, tuple) and not run.frame.repeating and name == "append":

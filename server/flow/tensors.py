@@ -882,7 +882,7 @@ def tensor_attribute(run: Interpreter, value: Tensor, name: str, e: ir.Attr) -> 
     place = run.place(e.at)
     if name == "data":
         if value.leaf is not None:
-            return Tensor(dtype=FLOAT, tag="data-of-leaf", storage=Storage())
+            return Tensor(dtype=FLOAT, tag="data-of-leaf", storage=Storage({"of": value.leaf}))
         found = Inputs()
         found.add(run, value)
         cuts = list(value.cuts)
@@ -903,7 +903,7 @@ def tensor_attribute(run: Interpreter, value: Tensor, name: str, e: ir.Attr) -> 
         return UNKNOWN
     if name in ("shape",):
         return Range(Number())
-    if name in SAME:
+    if name in SAME or name in FLAGS:
         return Method(value, name)
     op = torchlib.method(name)
     if op is None:
@@ -928,6 +928,7 @@ def number_of(run: Interpreter, value: Value, how: str, place: Place | None) -> 
 
 # ---------------------------------------------------------------- methods
 
+FLAGS = frozenset({"requires_grad_", "register_hook", "retain_grad", "register_post_accumulate_grad_hook"})
 CAST_INT = frozenset({"long", "int", "short", "char", "byte", "bool"})
 SAME = frozenset({"to", "cuda", "cpu", "xpu", "float", "double", "half", "bfloat16", "type", "contiguous", "type_as"})
 
@@ -939,7 +940,7 @@ def call_method(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Cal
     place = run.place(e.at) if e is not None else None
     if name == "backward":
         return _training.backward(run, tensor, args, e)
-    if name in ("requires_grad_", "register_hook", "retain_grad", "register_post_accumulate_grad_hook"):
+    if name in FLAGS:
         return _training.tensor_flag(run, owner, name, args, e)
     if name in ("detach", "detach_"):
         return detach(run, tensor, name, place, e)

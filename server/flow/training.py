@@ -529,8 +529,19 @@ def set_tensor_attribute(
     elif name == "data":
         for leaf in leaves:
             leaf.cells["written"] = True
+        other = memory_of(value)
+        if isinstance(owner, Tensor) and owner.leaf is not None and other is not None and other is not owner.leaf:
+            run.record(events.Shared(place, run.stack, owner.leaf, other))
     else:
         run.record(events.Attribute(place, run.stack, owner, name, value, value_place=run.assigned))
+
+
+def memory_of(value: Value) -> Leaf | None:
+    """The parameter whose memory a value surely is: itself, or its `.data`."""
+    if not isinstance(value, Tensor):
+        return None
+    of = value.storage.cells.get("of") if value.storage is not None else None
+    return value.leaf or (of if isinstance(of, Leaf) else None)
 
 
 def _become_leaf(run: Interpreter, owner: Tensor, place: Place, reached: ir.Expr) -> None:

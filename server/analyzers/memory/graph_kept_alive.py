@@ -22,11 +22,18 @@ if TYPE_CHECKING:
 def check(flow: Flow) -> Iterable[Finding]:
     for event in flow.of(events.Kept):
         trail: tuple[Step, ...] = ()
+        later = _freed_later(flow, event) if event.freed is None and event.how == "list" else None
         if event.freed is not None:
             trail = (Step(event.freed, say("backward has gone through this graph already")),)
+        elif later is not None:
+            trail = (Step(later.place, say("backward goes through this graph in the same turn of the loop")),)
         elif not flow.whole or not flow.complete or flow.tainted or event.how != "sum" or not event.carried:
             continue  # it may be wanted somewhere, or it ends with the turn of the loop
-        if event.freed is None and (below(event.container) & wanted(flow) or evaluated_by(flow, event) is not None):
+        if (
+            event.freed is None
+            and later is None
+            and (below(event.container) & wanted(flow) or evaluated_by(flow, event) is not None)
+        ):
             continue
         if event.value.node is not None:
             trail = (*reversed(call_steps(event.stack, event.value.node.stack)), *trail)  # how it comes here
@@ -36,6 +43,21 @@ def check(flow: Flow) -> Iterable[Finding]:
                 "`.detach()`", code=flow.code(event.place)),
             trail, data=(("number", event.how == "sum" and event.value.rank == SCALAR),),
         )  # fmt: skip
+
+
+def _freed_later(flow: Flow, kept: events.Kept) -> events.Backward | None:
+    """The backward that frees the graph in the same turn of a loop over which the list lives on."""
+    if not kept.loops or kept.value.node is None or not flow.whole or not flow.complete:
+        return None
+    turn = kept.loops[-1]
+    others = (e for e in flow.of(events.Kept) if e.container is kept.container and e.place == kept.place and e.loops)
+    if not any(e.loops[-1].place == turn.place and e.loops[-1].index != turn.index for e in others):
+        return None
+    node = kept.value.node
+    for event in flow.of(events.Backward):
+        if event.loops == kept.loops and event.retain is False and not event.grad and node in event.nodes:
+            return event
+    return None
 
 
 def fix(finding: Finding, context: FixContext) -> Fix | None:

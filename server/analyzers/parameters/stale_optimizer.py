@@ -108,7 +108,28 @@ def _meant(
                 return optimizer
             if how == "unfrozen" and any(other in optimizer.leaves for other in around):
                 return optimizer
+    if how == "unfrozen" and len(made) == 1 and order[id(made[0])] < order[id(event)]:
+        return made[0] if made[0].exact and _was_frozen(flow, leaf, made[0]) else None
     return None
+
+
+def _was_frozen(flow: Flow, leaf: Leaf, optimizer: events.OptimizerMade) -> bool:
+    """Whether the leaf was frozen on purpose when the (only) optimizer was made, and nobody looks at its gradient."""
+    if leaf.cells.get("grad-read") or leaf.cells.get("grad-changed"):
+        return False
+    frozen = False
+    for event in flow.events:
+        if event is optimizer:
+            return frozen
+        if isinstance(event, events.GradFlag) and leaf in _leaves(flow, event.target):
+            frozen = event.value is False
+        elif (
+            isinstance(event, events.Called)
+            and event.name == "Module.requires_grad_"
+            and leaf in _leaves(flow, event.owner)
+        ):
+            frozen = bool(event.args) and getattr(event.args[0], "value", None) is False
+    return False
 
 
 def _owners(made: events.OptimizerMade) -> list[Value]:
