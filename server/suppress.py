@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from .findings import Finding, Place, Severity
+from .messages import joined, say
 from .rule import Rule
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ UNUSED_SUPPRESSION = Rule(
     severity=Severity.INFO,
     check=lambda flow: (),
     name="unused-suppression",
-    summary="A `gradline: ignore` comment silences nothing.",
+    summary=say("A `gradline: ignore` comment silences nothing."),
 )
 
 _TOKEN = re.compile(
@@ -118,7 +119,7 @@ def fix(finding: Finding) -> Fix:
     from .edits import Applicability, Edit, Fix
 
     start, end, content = finding.get("replace")  # type: ignore[misc]
-    what = "Remove the unused suppression" if not content else "Remove what is unused of the suppression"
+    what = say("Remove what is unused of the suppression") if content else say("Remove the unused suppression")
     return Fix(what, Applicability.SAFE, (Edit(finding.place.path, start, end, content),))
 
 
@@ -237,7 +238,7 @@ def _unused(
     if comment.words is None:
         if (comment.start, None) in used or not all(judged(code) for code in names):
             return None
-        return _finding(path, text, comment, (), "this comment silences nothing")
+        return _finding(path, text, comment, (), say("this comment silences nothing"))
     codes = {name.lower(): code for code, name in names.items()} | {code.lower(): code for code in names}
     unknown: list[str] = []
     idle: list[str] = []
@@ -251,15 +252,15 @@ def _unused(
         else:
             idle.append(word)
     if not comment.words:
-        return _finding(path, text, comment, (), "this comment names no rule, and so silences nothing")
+        return _finding(path, text, comment, (), say("this comment names no rule, and so silences nothing"))
     if not unknown and not idle:
         return None
     said: list[str] = []
     if idle:
-        said.append(f"nothing here for {_listing(idle)} to silence")
+        said.append(say("nothing here for {rules} to silence", rules=_listing(idle)))
     if unknown:
-        said.append(f"there is no rule {_listing(unknown)}")
-    return _finding(path, text, comment, tuple(live), "; ".join(said))
+        said.append(say("there is no rule {rules}", rules=_listing(unknown)))
+    return _finding(path, text, comment, tuple(live), joined(said, "{first}; {rest}"))
 
 
 def _listing(words: list[str]) -> str:

@@ -28,7 +28,7 @@ ABOVE = {
     "analyzers", "check", "edits", "facts", "findings", "flow", "insight", "ir", "manual", "memo", "messages", "names", "notebooks",
     "project", "reading", "rule", "state", "summary", "suppress", "text", "torchlib", "units", "words",
 }  # fmt: skip
-BELOW = {"__main__", "cache", "cli", "config", "disk", "environment", "lsp", "probe", "report", "why", "workspace"}
+BELOW = {"__main__", "cache", "cli", "config", "disk", "environment", "language", "lsp", "probe", "report", "why", "workspace"}
 
 OUTSIDE = {
     "asyncio", "http", "io", "jedi", "lsprotocol", "multiprocessing", "os", "pathlib", "pathspec", "platformdirs", "pygls",

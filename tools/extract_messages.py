@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 SERVER = Path(__file__).parent.parent / "server"
-SAYS = ("say", "joined")
+SAYS = ("say", "tell", "joined")
 PACKAGE = "server/messages/__init__.py"
 
 
@@ -42,10 +42,12 @@ def uses(text: str, where: str) -> Iterator[Use]:
             continue
         template = node.args[1 if node.func.id == "joined" else 0]
         if where == PACKAGE and isinstance(template, ast.Name):
-            continue  # `say` of what `joined` is given
+            continue  # `say` of what `joined` or `tell` is given
         if not isinstance(template, ast.Constant) or not isinstance(template.value, str):
             raise ValueError(f"{where}:{node.lineno}: the text of {node.func.id}() must be one literal string")
         values = frozenset(keyword.arg for keyword in node.keywords if keyword.arg is not None)
+        if any(keyword.arg is None for keyword in node.keywords):  # `**values`: which, only a run can tell
+            values = placeholders(template.value)
         if node.func.id == "joined":
             values = frozenset(("first", "rest"))
         yield Use(template.value, values, f"{where}:{node.lineno}")

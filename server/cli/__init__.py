@@ -59,6 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # an ASCII terminal must not stop a report
+    _speak()
     try:
         code = _dispatch(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
@@ -86,6 +87,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return FAILURE
 
 
+def _speak() -> None:
+    """In the language of the environment; English, which most are told, costs nothing."""
+    if any(name in os.environ for name in ("GRADLINE_LANG", "LC_ALL", "LC_MESSAGES", "LANG")):
+        from .. import language
+
+        language.for_terminal()
+
+
 def _dispatch(argv: list[str]) -> int:
     # the server and the probe have arguments of their own, and must not pay for the others
     if argv[:1] == ["server"] and _there("lsp"):
@@ -96,12 +105,22 @@ def _dispatch(argv: list[str]) -> int:
         from .. import probe
 
         return probe.main(argv[1:]) or OK
+    program = None
+    if argv[:1] == ["why"]:
+        argv, program = why_arguments(argv)
     parser = _parser()
     arguments = parser.parse_args(argv)
+    arguments.program = program
     if arguments.command is None:
         parser.print_help()
         return FAILURE
     return arguments.run(arguments)
+
+
+def why_arguments(argv: list[str]) -> tuple[list[str], list[str] | None]:
+    """What stands before `--`, and the command behind it, whose options are not ours to read."""
+    at = argv.index("--") if "--" in argv else len(argv)
+    return argv[:at], argv[at + 1 :] if at < len(argv) else None
 
 
 def _there(package: str) -> bool:
@@ -115,10 +134,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=Version, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
 
-    from . import check, rules
+    from . import check, rules, why
 
     check.register(commands, Help)
     rules.register(commands, Help)
+    why.register(commands, Help)
     if _there("lsp"):
         commands.add_parser("server", help="speak LSP with an editor", formatter_class=Help, add_help=False)
     if _there("probe"):

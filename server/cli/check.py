@@ -186,7 +186,9 @@ def open_workspace(arguments: argparse.Namespace) -> Workspace:
 
 def check_once(workspace: Workspace, arguments: argparse.Namespace, clock: Clock) -> Outcome:
     """Checks, fixes if asked to, and reports."""
+    from ..messages import say, tell
     from ..report import WITH_FIXES, Entry
+    from ..report.full import findings
     from . import fixing
 
     stdin = bool(arguments.stdin_filename) or arguments.paths == [STDIN]
@@ -217,7 +219,8 @@ def check_once(workspace: Workspace, arguments: argparse.Namespace, clock: Clock
         fixed = fixing.silence_all(workspace, failing)
         fixed.save()
         files = len(fixed.after.keys() - fixed.failed)
-        print(f"Silenced {counted(fixed.count, 'finding')} in {counted(files, 'file')}.")
+        where = say("1 file") if files == 1 else say("{n} files", n=files)
+        print(tell("Silenced {findings} in {files}.", findings=findings(fixed.count), files=where))
         _say_problems(workspace.disk.problems, arguments)
         return Outcome(_code(arguments, (), fixed, workspace.disk.problems), tuple(paths))
     wants_fixes = arguments.output_format in WITH_FIXES and not arguments.statistics and not arguments.diff
@@ -232,7 +235,7 @@ def check_once(workspace: Workspace, arguments: argparse.Namespace, clock: Clock
         with _opened(arguments.output_file, sys.stdout) as stream:
             fixed.write_diff(stream)
         if not arguments.quiet:
-            print(f"Would fix {counted(fixed.count, 'finding')}.", file=sys.stderr)
+            print(tell("Would fix {findings}.", findings=findings(fixed.count)), file=sys.stderr)
     elif arguments.fix and stdin:
         _write_stdin(data, paths, fixed)
     elif arguments.fix:
@@ -247,7 +250,7 @@ def check_once(workspace: Workspace, arguments: argparse.Namespace, clock: Clock
             print(f"gradline: note: {note}", file=sys.stderr)
         print(f"gradline: {counted(len(paths), 'file')} checked", file=sys.stderr)
     if not paths and not workspace.disk.problems and not arguments.quiet:
-        print("gradline: no Python files found there", file=sys.stderr)
+        print(f"gradline: {tell('no Python files found there')}", file=sys.stderr)
     if arguments.timings:
         clock.say()
     return Outcome(_code(arguments, entries, fixed, workspace.disk.problems), tuple(paths))

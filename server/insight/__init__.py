@@ -18,6 +18,7 @@ from .. import ir
 from ..facts import Cut
 from ..findings import Finding, Place
 from ..flow import events
+from ..messages import listed, tell
 from ..project import Project
 from ..text import Source
 from ..words import Found, candidates, meanings, words
@@ -127,7 +128,7 @@ class Insight:
     def where(self, place: Place) -> str:
         """How a reader finds a place: "line 12", "utils/data.py:13"."""
         if place.path == self.path:
-            return f"line {self.line_of(place.start) + 1}"
+            return tell("line {n}", n=self.line_of(place.start) + 1)
         source = self._project.source(place.path)
         name = posixpath.relpath(place.path, posixpath.dirname(self.path))
         if name.startswith("../.."):
@@ -214,13 +215,13 @@ class Insight:
         if found.owner is not None and meanings()[word.name].of == "method":
             parts.append(self._describe(*found.owner))
             if word.kind == "cut" and marks.is_harmless(self, found):
-                parts.append("Harmless here: nothing that is back-propagated comes from it.")
+                parts.append(tell("Harmless here: nothing that is back-propagated comes from it."))
         else:
             start = found.owner[0] if found.owner is not None else word.start
             looks = self._looks.get((start, word.end), [])
             if looks:
                 mode = self._describers[looks[0][1].entry].mode([seen for seen, _ in looks])
-                parts.append(f"Here {mode}." if mode else "")
+                parts.append(tell("Here {mode}.", mode=mode) if mode else "")
         parts.append(meanings()[word.name].text)
         return Fact(word.start, word.end, "\n\n".join(part for part in parts if part))
 
@@ -239,8 +240,8 @@ class Insight:
         describer = self._describers[looks[0][1].entry]
         text = describer.value(name.replace("`", "'"), [seen for seen, _ in looks])
         if text and self.path not in programs and not any(seen.alone for seen, _ in looks):
-            shown = ", ".join(f"`{posixpath.basename(entry)}`" for entry in sorted(programs))
-            text += f"\n- as run by {shown}"
+            names = listed([f"`{posixpath.basename(entry)}`" for entry in sorted(programs)])
+            text += f"\n- {tell('as run by {programs}', programs=names)}"
         return text
 
 

@@ -12,6 +12,7 @@ from ..facts import (
     ANY_RANK,
     INFERENCE,
     MAYBE,
+    OFF,
     ON,
     SCALAR,
     Array,
@@ -34,9 +35,12 @@ from ..facts import (
 from ..findings import Place
 from ..flow import events
 from ..flow.modules import library_class
+from ..flow.naming import shown_code
 from ..flow.objects import is_module
 from ..flow.tensors import as_tensor, graph_of
 from ..flow.training import is_optimizer, walk
+from ..messages import listed as separated
+from ..messages import say, tell, told
 from .observe import (
     CUT,
     DEAD,
@@ -54,6 +58,8 @@ from .observe import (
 
 # So many names are listed; the others are counted.
 NAMES_LIMIT = 6
+
+MODES = {ON: say("on"), OFF: say("off"), INFERENCE: say("inference")}
 
 Where = Callable[[Place], str]  # how a reader finds a place: "line 12", "utils/data.py:13"
 
@@ -80,7 +86,7 @@ class Describer:
         if not head:
             return ""
         mode = self.mode(looks)
-        if mode and (kind in ("tensor", "number") or (kind != "context" and "**on**" not in mode)):
+        if mode and (kind in ("tensor", "number") or (kind != "context" and not self._is_on(looks))):
             lines = [*lines, mode]
         return f"`{name}`: {head}" + "".join(f"\n- {line}" for line in lines)
 
@@ -106,21 +112,27 @@ class Describer:
 
     def mode(self, looks: Sequence[Seen]) -> str:
         """Grad mode here and who set it; "" where that is up to callers that are not known."""
-        modes = {(s.mode.kind, s.mode.place): s.mode for s in looks if not (s.alone and s.mode.place is None)}
+        modes = _modes(looks)
         if not modes or (any(s.alone and s.mode.place is None for s in looks) and len(looks) > 1):
             return ""
         kinds = {kind for kind, _ in modes}
         first = next((m for m in modes.values() if m.kind != ON), next(iter(modes.values())))
         if kinds == {ON}:
-            return f"grad mode is **on**{self._by(first) if len(modes) == 1 else ''}"
+            return tell("grad mode is **on**{by}", by=self._by(first) if len(modes) == 1 else "")
         if len(kinds) == 1 and first.kind != MAYBE:
-            return f"grad mode is **{first.kind}**{self._by(first)}"
+            return tell("grad mode is **{mode}**{by}", mode=MODES[first.kind], by=self._by(first))
         if kinds == {MAYBE}:
-            return f"grad mode is not the same on every way here{self._by(first)}"
-        return f"grad mode is {'inference' if first.kind == INFERENCE else 'off'} in some calls{self._by(first)}"
+            return tell("grad mode is not the same on every way here{by}", by=self._by(first))
+        mode = MODES[INFERENCE if first.kind == INFERENCE else OFF]
+        return tell("grad mode is {mode} in some calls{by}", mode=mode, by=self._by(first))
+
+    def _is_on(self, looks: Sequence[Seen]) -> bool:
+        return {kind for kind, _ in _modes(looks)} == {ON}
 
     def _by(self, mode: Mode) -> str:
-        return f", by `{mode.how}` ({self.where(mode.place)})" if mode.place is not None and mode.how else ""
+        if mode.place is None or not mode.how:
+            return ""
+        return tell(", by {how} ({where})", how=shown_code(mode.how), where=self.where(mode.place))
 
     # ------------------------------------------------------------ kinds of values
 
@@ -128,12 +140,12 @@ class Describer:
         tensors = [(s.state or None, t) for s in looks for v in s.values for t in _tensors(v)]
         states = {state or (UNKNOWN if tensor.leaf is not None else state_of(tensor)) for state, tensor in tensors}
         ranks = {t.rank for _, t in tensors}
-        noun = "tensor"
-        if ranks == {SCALAR}:
-            noun = "scalar tensor"
+        noun = say("scalar tensor") if ranks == {SCALAR} else say("tensor")
         lines: list[str] = []
         if states <= LIVE:
-            head = f"**leaf** {noun} that asks for gradients" if states == {LEAF} else f"{noun}, **attached**"
+            head = say("{tensor}, **attached**", tensor=noun)
+            if states == {LEAF}:
+                head = say("**leaf** {tensor} that asks for gradients", tensor=noun)
             nodes = [node for _, t in tensors if (node := graph_of(t)[0] or t.node) is not None]
             complete = not any(s.more for s in looks)
             if states == {LEAF}:
@@ -144,57 +156,63 @@ class Describer:
         elif states <= DEAD:
             cuts = list({c.place: c for _, t in tensors for c in t.cuts}.values())
             if CUT in states:
-                head = f"{noun}, **cut** from its graph" if states == {CUT} else f"{noun} without a graph"
+                head = say("{tensor}, **cut** from its graph", tensor=noun)
+                if states != {CUT}:
+                    head = say("{tensor} without a graph", tensor=noun)
                 lines = self.cuts(cuts)
             elif states == {FROZEN}:
-                head = f"{noun}, **frozen**: it asks for no gradient"
+                head = say("{tensor}, **frozen**: it asks for no gradient", tensor=noun)
             else:
-                head = f"{noun}, no gradient"
+                head = say("{tensor}, no gradient", tensor=noun)
                 if all(t.opaque for _, t in tensors):
-                    head = "data, no gradient"
+                    head = say("data, no gradient")
         elif UNKNOWN in states:
             known = states - {UNKNOWN}
-            head = noun if ranks != {ANY_RANK} else ""
+            head: str = noun if ranks != {ANY_RANK} else ""
             if known and known <= LIVE:
-                head = f"{noun}, attached in some calls"
+                head = say("{tensor}, attached in some calls", tensor=noun)
             elif known and known <= DEAD:
-                head = f"{noun}, without a graph in some calls"
+                head = say("{tensor}, without a graph in some calls", tensor=noun)
         else:
-            head = f"{noun}, attached in some calls, without a graph in others"
+            head = say("{tensor}, attached in some calls, without a graph in others", tensor=noun)
             lines = self.cuts({c.place: c for _, t in tensors if t.node is None for c in t.cuts}.values())
         if any(t.inference for _, t in tensors):
-            lines = [*lines, "made in inference mode: it cannot be saved for backward"]
-        return head, lines
+            lines = [*lines, tell("made in inference mode: it cannot be saved for backward")]
+        return told(head), lines
 
     def _parameters(self, looks: Sequence[Seen]) -> tuple[str, list[str]]:
         leaves = list(dict.fromkeys(leaf for s in looks for v in s.values for leaf in getattr(v, "leaves", ())))
         if not leaves:
             return "", []
         each = all(isinstance(v, ParameterOf) for s in looks for v in s.values)
-        return f"each of {self.list(leaves)}" if each else f"the parameters {self.list(leaves)}", self._holders(leaves)
+        names = self.list(leaves)
+        head = tell("each of {names}", names=names) if each else tell("the parameters {names}", names=names)
+        return head, self._holders(leaves)
 
     def _number(self, looks: Sequence[Seen]) -> tuple[str, list[str]]:
         values = [v for s in looks for v in s.values if isinstance(v, (Number, Array))]
         cuts = {v.cut.place: v.cut for v in values if v.cut is not None}
         arrays = {isinstance(v, Array) for v in values}
         if arrays == {True}:
-            noun = "NumPy array"
+            noun = say("NumPy array")
         elif arrays == {False} and all(
             v.cut is not None or v.source is not None for v in values if isinstance(v, Number)
         ):
-            noun = "Python number"
+            noun = say("Python number")
         else:
             return "", []
         sources = {v.source: v.how for v in values if isinstance(v, Number) and v.cut is None and v.source is not None}
         lines = self.cuts(cuts.values())
         lines += [
-            f"taken out of a tensor by `{how}` ({self.where(place)})" for place, how in list(sources.items())[:1] if how
+            tell("taken out of a tensor by `{how}` ({where})", how=how, where=self.where(place))
+            for place, how in list(sources.items())[:1]
+            if how
         ]
-        return f"{noun}, no gradient", lines
+        return tell("{tensor}, no gradient", tensor=noun), lines
 
     def _gradient(self, looks: Sequence[Seen]) -> tuple[str, list[str]]:
         leaves = list(dict.fromkeys(leaf for s in looks for v in s.values for leaf in getattr(v, "leaves", ())))
-        return (f"the gradient of {self.list(leaves)}" if leaves else ""), []
+        return (tell("the gradient of {names}", names=self.list(leaves)) if leaves else ""), []
 
     def _context(self, looks: Sequence[Seen]) -> tuple[str, list[str]]:
         contexts = [v for s in looks for v in s.values if isinstance(v, Context)]
@@ -203,17 +221,23 @@ class Describer:
             return "", []
         kind = kinds.pop()
         if any(c.before is not None for c in contexts):
-            return f"turns gradients **{kind}** at once; as a `with` it is undone at the end of the block", []
-        if kind == INFERENCE:
-            return "turns gradients **off** inside its block, and makes tensors that cannot be trained through", []
-        return f"turns gradients **{kind}** inside its block", []
+            said = say("turns gradients **off** at once; as a `with` it is undone at the end of the block")
+            if kind == ON:
+                said = say("turns gradients **on** at once; as a `with` it is undone at the end of the block")
+        elif kind == INFERENCE:
+            said = say("turns gradients **off** inside its block, and makes tensors that cannot be trained through")
+        elif kind == ON:
+            said = say("turns gradients **on** inside its block")
+        else:
+            said = say("turns gradients **off** inside its block")
+        return told(said), []
 
     def _module(self, looks: Sequence[Seen]) -> tuple[str, list[str]]:
         objects = list(dict.fromkeys(v for s in looks for v in s.values if isinstance(v, Object)))
         classes = {_class(obj) for obj in objects}
         members = [s.members for s in looks if s.members is not None]
         if len(classes) != 1 or len(objects) != 1 or not members:
-            return (f"module `{classes.pop()}`", []) if len(classes) == 1 else ("", [])
+            return (tell("module `{name}`", name=classes.pop()), []) if len(classes) == 1 else ("", [])
         flags: dict[Leaf, object] = {}
         for some in members:
             for leaf, flag in some.leaves:
@@ -222,30 +246,38 @@ class Describer:
         lines = self.training(flags, exact)
         lines += self._holders(list(flags))
         lines += [
-            f"`{name}` is a plain {kind}: what is in it is not registered, `parameters()` does not see it"
+            tell(
+                "`{name}` is a plain {kind}: what is in it is not registered, `parameters()` does not see it",
+                name=name,
+                kind=kind,
+            )
             for name, kind in unregistered(objects[0])
         ]
         training = {some.training for some in members}
         if training <= {True, False} and len(training) == 1 and not any(s.alone for s in looks):
-            lines.append("in training mode" if training == {True} else "in evaluation mode")
-        return f"module `{classes.pop()}`", lines
+            lines.append(tell("in training mode") if training == {True} else tell("in evaluation mode"))
+        return tell("module `{name}`", name=classes.pop()), lines
 
     def _optimizer(self, looks: Sequence[Seen]) -> tuple[str, list[str]]:
         objects = list(dict.fromkeys(v for s in looks for v in s.values if isinstance(v, Object)))
         classes = {_class(obj) for obj in objects}
-        head = f"optimizer `{classes.pop()}`" if len(classes) == 1 else "optimizer"
+        head = tell("optimizer `{name}`", name=classes.pop()) if len(classes) == 1 else tell("optimizer")
         lines: list[str] = []
         if len(objects) == 1:
             obj = objects[0]
             leaves, exact = self.held.get(obj, ({}, False))
             if leaves:
-                lines.append(f"holds {'' if exact else 'at least '}{self.list(leaves)}")
+                names = self.list(leaves)
+                lines.append(
+                    tell("holds {names}", names=names) if exact else tell("holds at least {names}", names=names)
+                )
             flow = next((f for f in self.observed.flows if obj in f.objects), None)
             steps = dict.fromkeys(e.place for f in self.observed.flows for e in f.of(events.Step) if e.optimizer is obj)
             if steps:
-                lines.append("steps at " + ", ".join(self.where(place) for place in list(steps)[:3]))
+                places = told(separated([self.where(place) for place in list(steps)[:3]]))
+                lines.append(tell("steps at {places}", places=places))
             elif flow is not None and flow.whole and flow.complete and not obj.cells.get("escaped"):
-                lines.append("no `step()` of it is reached")
+                lines.append(tell("no `step()` of it is reached"))
         return head, lines
 
     # ------------------------------------------------------------ parts of an answer
@@ -258,8 +290,14 @@ class Describer:
         if not sure:
             return []
         may = any(leaf not in w.sure for w in found for leaf in sure)
-        more = ", and perhaps more" if opaque else ""
-        return [f"{'may reach' if may else 'reaches'} {self.list(sure)}{more}", *self._holders(sure)]
+        names = self.reached(sure, opaque)
+        said = tell("may reach {names}", names=names) if may else tell("reaches {names}", names=names)
+        return [said, *self._holders(sure)]
+
+    def reached(self, leaves: Iterable[Leaf], opaque: bool) -> str:
+        """Parameters by their names; `opaque`: there may be others."""
+        names = self.list(leaves)
+        return tell("{names}, and perhaps more", names=names) if opaque else names
 
     def training(self, flags: dict[Leaf, object], exact: bool) -> list[str]:
         """Which of a module's parameters ask for gradients."""
@@ -268,11 +306,11 @@ class Describer:
         if not flags:
             return []
         if exact and len(on) == len(flags):
-            return [f"all of its parameters ask for gradients: {self.short(on)}"]
+            return [tell("all of its parameters ask for gradients: {names}", names=self.short(on))]
         if exact and len(off) == len(flags):
-            return ["all of its parameters are frozen"]
-        lines = [f"asks for gradients: {self.short(on)}"] if on else []
-        return lines + ([f"frozen: {self.short(off)}"] if off else [])
+            return [tell("all of its parameters are frozen")]
+        lines = [tell("asks for gradients: {names}", names=self.short(on))] if on else []
+        return lines + ([tell("frozen: {names}", names=self.short(off))] if off else [])
 
     def _holders(self, leaves: Sequence[Leaf]) -> list[str]:
         lines = []
@@ -282,10 +320,14 @@ class Describer:
                 continue
             name = self.observed.names.get(optimizer) or _class(optimizer)
             if len(some) == len(leaves):
-                what = "it" if len(leaves) == 1 else "them all"
-                lines.append(f"`{name}` holds {what}")  # of several optimizers of one name this is said once
+                whole = say("`{name}` holds it", name=name)
+                if len(leaves) > 1:
+                    whole = say("`{name}` holds them all", name=name)
+                lines.append(told(whole))  # of several optimizers of one name this is said once
+            elif exact:
+                lines.append(tell("`{name}` holds {names}", name=name, names=self.short(some)))
             else:
-                lines.append(f"`{name}` holds {'' if exact else 'at least '}{self.short(some)}")
+                lines.append(tell("`{name}` holds at least {names}", name=name, names=self.short(some)))
         return list(dict.fromkeys(lines))[:3]
 
     def cuts(self, cuts: Iterable[Cut]) -> list[str]:
@@ -294,29 +336,38 @@ class Describer:
         for cut in cuts:
             mode = cut.mode
             if mode is not None and mode.place is not None:
-                line = f"grad mode was off when it was computed, by `{mode.how}` ({self.where(mode.place)})"
+                how, where = shown_code(mode.how), self.where(mode.place)
+                line = tell("grad mode was off when it was computed, by {how} ({where})", how=how, where=where)
             else:
-                line = f"`{cut.how}` cut it ({self.where(cut.place)})"
+                line = tell("`{how}` cut it ({where})", how=cut.how, where=self.where(cut.place))
             lost = (leaf for node in cut.sources for leaf in walk(node).sure)
             behind.setdefault(line, {}).update(dict.fromkeys(lost))
             if not cut.sources or any(walk(node).opaque or walk(node).maybe for node in cut.sources):
                 partly.add(line)
-        return [
-            line + (f"; behind it: {'at least ' if line in partly else ''}{self.short(lost)}" if lost else "")
-            for line, lost in behind.items()
-        ][:3]
+        lines: list[str] = []
+        for line, lost in behind.items():
+            if lost and line in partly:
+                lines.append(tell("{cut}; behind it: at least {names}", cut=line, names=self.short(lost)))
+            elif lost:
+                lines.append(tell("{cut}; behind it: {names}", cut=line, names=self.short(lost)))
+            else:
+                lines.append(line)
+        return lines[:3]
 
     def list(self, leaves: Iterable[Leaf]) -> str:
         """Parameters by their names, grouped by the outermost module."""
         parts = []
         for root, some, all_of_it in self.names.grouped(list(leaves)):
             if root and len(some) == len(all_of_it) and len(some) > 1:
-                parts.append(f"all parameters of `{root}` ({self._without(root, some)})")
+                names = self._without(root, some)
+                parts.append(tell("all parameters of `{module}` ({names})", module=root, names=names))
             elif root and len(some) > 1:
-                parts.append(f"{len(some)} of {len(all_of_it)} in `{root}` ({self._without(root, some)})")
+                names = self._without(root, some)
+                counts = {"some": len(some), "all": len(all_of_it)}
+                parts.append(tell("{some} of {all} in `{module}` ({names})", module=root, names=names, **counts))
             else:
                 parts.append(self.short(some))
-        return ", ".join(parts)
+        return told(separated(parts))
 
     def _without(self, root: str, leaves: Sequence[Leaf]) -> str:
         names = [self.names.leaf(leaf).removeprefix(root).removeprefix(".") or root for leaf in leaves]
@@ -326,12 +377,17 @@ class Describer:
         return _quoted([self.names.leaf(leaf) for leaf in leaves])
 
 
+def _modes(looks: Sequence[Seen]) -> dict[tuple[str, Place | None], Mode]:
+    """The grad modes of some passes by their kind and place, but for those that are up to callers that are not known."""
+    return {(s.mode.kind, s.mode.place): s.mode for s in looks if not (s.alone and s.mode.place is None)}
+
+
 def listed(names: Sequence[str]) -> str:
     """Some names, the others counted."""
     names = list(dict.fromkeys(names))
-    return ", ".join(names[:NAMES_LIMIT]) + (
-        f" and {len(names) - NAMES_LIMIT} more" if len(names) > NAMES_LIMIT else ""
-    )
+    shown = told(separated(names[:NAMES_LIMIT]))
+    more = len(names) - NAMES_LIMIT
+    return tell("{names} and {n} more", names=shown, n=more) if more > 0 else shown
 
 
 def _quoted(names: Iterable[str]) -> str:

@@ -39,6 +39,7 @@ from ..flow import Flow, events
 from ..flow.modules import leaves_of, library_class
 from ..flow.naming import paths
 from ..flow.objects import is_module
+from ..messages import say, tell, told
 from ..text import Source
 from ..units import Unit
 from ..words import Found, meanings
@@ -97,8 +98,8 @@ COLOURED = frozenset({"cut", "switch", "flow"})
 LOST = frozenset({"GL101", "GL102", "GL103"})
 SWITCHED = "GL202"  # ... or to where gradients were turned off
 # Of the grad mode in a function that no program seen calls.
-CALLERS = "as torch starts; nothing seen here calls it"
-CUT_LABEL, MODE_LABEL = "⊘ cut at", "⊘ grad off since"
+CALLERS = say("as torch starts; nothing seen here calls it")
+CUT_LABEL, MODE_LABEL = say("⊘ cut at"), say("⊘ grad off since")
 
 
 # ---------------------------------------------------------------- words
@@ -298,13 +299,13 @@ def _mode_of(insight: Insight, looks: Sequence[Seen]) -> tuple[str, Place | None
         if kind in (OFF, INFERENCE):
             return kind, mode.place, f"{mode.how} ({insight.where(mode.place)})" if mode.place is not None else mode.how
         if kind == ON:
-            return ON, mode.place, CALLERS if mode.place is None and all(seen.alone for seen in looks) else ""
-        note = f"{mode.how} may have turned it off" if mode.how else ""
+            return ON, mode.place, told(CALLERS) if mode.place is None and all(seen.alone for seen in looks) else ""
+        note = tell("{how} may have turned it off", how=mode.how) if mode.how else ""
         return "unknown", mode.place, note
     mode = next((m for k, m in by_kind.items() if k in (OFF, INFERENCE)), by_kind.get(MAYBE))
     assert mode is not None
     where = f" ({insight.where(mode.place)})" if mode.place is not None else ""
-    return "unknown", mode.place, f"off in some calls: {mode.how}{where}"
+    return "unknown", mode.place, tell("off in some calls: {how}{where}", how=mode.how, where=where)
 
 
 # ---------------------------------------------------------------- hints
@@ -320,7 +321,7 @@ def finding_hints(path: str, findings: Sequence[Finding], source: Source) -> lis
         origin = finding.trail[-1].place
         line = source.position(finding.place.end)[0]
         if label and (origin.path != path or source.position(origin.start)[0] != line):
-            found.append(Hint(line_end(source, line), label, finding.message, origin))
+            found.append(Hint(line_end(source, line), told(label), told(finding.message), origin))
     return found
 
 
@@ -328,7 +329,7 @@ def hints(insight: Insight, findings: Sequence[Finding]) -> list[Hint]:
     """Where findings say that a gradient was lost, names that carry it on, losses, regions that another file sets."""
     line_of = insight.line_of
     found = finding_hints(insight.path, findings, insight.source)
-    told = {line_of(hint.offset) for hint in found}
+    taken = {line_of(hint.offset) for hint in found}
     last: dict[Place, int] = {}  # where in this file the last backward stands that fails for a cut
     for place, at in insight.met.fails:
         if at.path == insight.path:
@@ -341,22 +342,22 @@ def hints(insight: Insight, findings: Sequence[Finding]) -> list[Hint]:
             if start > last.get(cut.place, start):
                 continue  # what is made of it later is not back-propagated
             origin = mode.place if mode is not None and mode.place is not None else cut.place
-            if line_of(end) in told or (origin.path == insight.path and line_of(origin.start) == line_of(start)):
+            if line_of(end) in taken or (origin.path == insight.path and line_of(origin.start) == line_of(start)):
                 continue
-            told.add(line_of(end))
+            taken.add(line_of(end))
             found.append(
-                Hint(insight.line_end(line_of(end)), CUT_LABEL if origin is cut.place else MODE_LABEL, "", origin)
+                Hint(insight.line_end(line_of(end)), told(CUT_LABEL if origin is cut.place else MODE_LABEL), "", origin)
             )
-    found += _losses(insight, told)
+    found += _losses(insight, taken)
     heads: set[object] = set()
     for region in insight.regions:
         if region.mode in (OFF, INFERENCE) and region.origin is not None and region.origin.path != insight.path:
             line = line_of(region.start)
             text = insight.source.line_text(line)
             body = _innermost(insight.bodies(), region.start + len(text) - len(text.lstrip()))
-            if line not in told and (body, region.origin) not in heads:
+            if line not in taken and (body, region.origin) not in heads:
                 heads.add((body, region.origin))
-                found.append(Hint(insight.line_end(line), MODE_LABEL, region.note, region.origin))
+                found.append(Hint(insight.line_end(line), told(MODE_LABEL), region.note, region.origin))
     return sorted(found, key=lambda hint: hint.offset)
 
 
@@ -375,7 +376,7 @@ def _fatal_cuts(insight: Insight, looks: Sequence[Seen]) -> Iterator[Cut]:
                     return
 
 
-def _losses(insight: Insight, told: set[int]) -> Iterator[Hint]:
+def _losses(insight: Insight, taken: set[int]) -> Iterator[Hint]:
     by_place: dict[Place, list[events.Backward]] = {}
     for event in insight.backwards():
         if not event.grad:
@@ -387,9 +388,9 @@ def _losses(insight: Insight, told: set[int]) -> Iterator[Hint]:
             continue
         bound = first.bound if first.bound is not None and first.bound.path == insight.path else None
         end = bound.end if bound is not None and all(e.bound == bound for e in passes) else place.end
-        scalar = " · scalar" if all(value.rank == SCALAR for value in live) else ""
-        if insight.line_of(end) not in told:
-            yield Hint(insight.line_end(insight.line_of(end)), f"grad{scalar}", is_cut=False)
+        label = tell("grad · scalar") if all(value.rank == SCALAR for value in live) else tell("grad")
+        if insight.line_of(end) not in taken:
+            yield Hint(insight.line_end(insight.line_of(end)), label, is_cut=False)
 
 
 # ---------------------------------------------------------------- lenses
@@ -413,9 +414,9 @@ def _reach_lenses(insight: Insight) -> Iterator[Lens]:
         opaque = any(e.opaque for e in passes) or not certain
         if not leaves:
             if certain and not opaque:
-                yield Lens(place.start, place.end, "reaches no parameter")
+                yield Lens(place.start, place.end, tell("reaches no parameter"))
             continue
-        title = f"reaches {insight.describer_of(passes[0]).list(leaves)}{', and perhaps more' if opaque else ''}"
+        title = tell("reaches {names}", names=insight.describer_of(passes[0]).reached(leaves, opaque))
         places = tuple(dict.fromkeys(leaf.place for leaf in leaves if leaf.place is not None))
         yield Lens(place.start, place.end, title.replace("`", ""), places)
 
@@ -451,10 +452,14 @@ def _trains(obj: Object, leaves: Sequence[Leaf], exact: bool) -> str:
     on = [names.get(leaf, leaf.label).removeprefix(".") for leaf, flag in flags.items() if flag is True]
     off = [names.get(leaf, leaf.label).removeprefix(".") for leaf, flag in flags.items() if flag is False]
     parts = []
-    if on:
-        parts.append(f"{'all trainable' if exact and len(on) == len(leaves) else 'trainable'}: {listed(on)}")
-    if off:
-        parts.append(f"{'all frozen' if exact and len(off) == len(leaves) else 'frozen'}: {listed(off)}")
+    if on and exact and len(on) == len(leaves):
+        parts.append(tell("all trainable: {names}", names=listed(on)))
+    elif on:
+        parts.append(tell("trainable: {names}", names=listed(on)))
+    if off and exact and len(off) == len(leaves):
+        parts.append(tell("all frozen: {names}", names=listed(off)))
+    elif off:
+        parts.append(tell("frozen: {names}", names=listed(off)))
     return " · ".join(parts)
 
 

@@ -14,6 +14,7 @@ from lsprotocol import types
 
 from ..edits import Applicability, Edit, EditingUnavailableError, Fix
 from ..findings import Finding, Place
+from ..messages import tell, told
 from .sync import View
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def _quick_fixes(
         fix = server.fixes.of(finding)
         if fix is not None:
             action = types.CodeAction(
-                title=fix.message,
+                title=told(fix.message),
                 kind=types.CodeActionKind.QuickFix,
                 diagnostics=own or None,
                 is_preferred=True if fix.applicability is Applicability.SAFE else None,
@@ -132,17 +133,17 @@ def _quick_fixes(
             made.append((ORDER.index(fix.applicability), action))
             alike = [other for other in server.analysis.findings(view.path) if other.code == finding.code]
             if len(alike) > 1 and fix.applicability is Applicability.SAFE:
-                title = f"Fix all {finding.name} ({finding.code}) in this file"
+                title = tell("Fix all {name} ({code}) in this file", name=finding.name, code=finding.code)
                 data = {"make": "all", "uri": view.uri, "code": finding.code}
                 made.append((len(ORDER), types.CodeAction(title, kind=types.CodeActionKind.QuickFix, data=data)))
         elif server.fixes.unavailable and finding.fixable and INSTALL in server.options.get("commands", ()):
-            title = "Install LibCST to fix this"
+            title = tell("Install LibCST to fix this")
             command = types.Command(title, INSTALL)
             action = types.CodeAction(title, kind=types.CodeActionKind.QuickFix, diagnostics=own, command=command)
             made.append((0, action))
         ignores.append(
             types.CodeAction(
-                title=f"Ignore {finding.name} ({finding.code}) here",
+                title=tell("Ignore {name} ({code}) here", name=finding.name, code=finding.code),
                 kind=types.CodeActionKind.QuickFix,
                 diagnostics=own or None,
                 data={"make": "ignore", "uri": view.uri, **_key(finding)},
@@ -157,7 +158,7 @@ def _fix_all(server: GradlineServer, view: View) -> list[types.CodeAction]:
     if not any(_is_safe(server.fixes.of(finding)) for finding in server.analysis.findings(view.path)):
         return []
     data = {"make": "all", "uri": view.uri, "code": None}
-    return [types.CodeAction("Fix all that is safe to fix (gradline)", kind=FIX_ALL, data=data)]
+    return [types.CodeAction(tell("Fix all that is safe to fix (gradline)"), kind=FIX_ALL, data=data)]
 
 
 def _is_safe(fix: Fix | None) -> bool:
@@ -185,7 +186,7 @@ def _complete(server: GradlineServer, action: types.CodeAction) -> None:
         return
     fix = server.fixes.of(finding) if data["make"] == "fix" else server.engine.ignore(finding)
     if fix is not None:
-        action.edit = workspace_edit(server, fix.edits, None if _is_safe(fix) else fix.message)
+        action.edit = workspace_edit(server, fix.edits, None if _is_safe(fix) else told(fix.message))
 
 
 def _disjoint(fixes: Iterable[Fix]) -> list[Edit]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from ..findings import Finding, Place
+from ..messages import listed, say, told
 
 if TYPE_CHECKING:
     from .server import GradlineServer
@@ -28,10 +29,12 @@ def register(server: GradlineServer) -> None:
             at = view.range(place.start, place.end)
             places = [location for finding in findings if (location := server.location(finding.place))]
             names = sorted({finding.name for finding in findings})
-            title = f"origin of {len(findings)} finding{'s'[: len(findings) > 1]}: {', '.join(names)}"
+            title = say("origin of 1 finding: {names}", names=names[0])
+            if len(findings) > 1:
+                title = say("origin of {n} findings: {names}", n=len(findings), names=listed(names))
             if verdict := server.verdicts.common(findings):
-                title += f" · probe: {verdict}"
-            found.append(types.CodeLens(at, types.Command(title, SHOW, arguments=[view.uri, at.start, places])))
+                title = say("{title} · probe: {verdict}", title=title, verdict=verdict)
+            found.append(types.CodeLens(at, types.Command(told(title), SHOW, arguments=[view.uri, at.start, places])))
         for lens in server.engine.lenses(view.path):
             if view.holds(lens.start, lens.end):
                 at = view.range(lens.start, lens.end)

@@ -10,6 +10,7 @@ from lsprotocol import types
 from pygls import uris
 
 from ..findings import Finding, Place, Severity
+from ..messages import told
 from ..text import Source
 
 SOURCE = "gradline"
@@ -72,11 +73,11 @@ def diagnostic(finding: Finding, where: Where, url: str, related: bool) -> types
     if at is None:
         return None
     steps = [
-        types.DiagnosticRelatedInformation(location, step.note)
+        types.DiagnosticRelatedInformation(location, told(step.note))
         for step in finding.trail
         if (location := where.location(step.place)) is not None
     ]
-    message = finding.message
+    message = told(finding.message)
     if not related and steps:
         message += "".join(f"\n  {step.message} ({_short(step.location)})" for step in steps)
     return types.Diagnostic(

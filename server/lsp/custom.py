@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..manual import page
+from ..messages import told
 from ..rule import find, rules
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def register(server: GradlineServer) -> None:
 
     @server.feature("gradline/rules")
     def every(params: Any) -> list[dict[str, str]]:
-        return [{"code": rule.code, "name": rule.name, "summary": rule.summary} for rule in rules().values()]
+        return [{"code": rule.code, "name": rule.name, "summary": told(rule.summary)} for rule in rules().values()]
 
     @server.feature("gradline/about")
     def about(params: Any) -> dict[str, Any]:

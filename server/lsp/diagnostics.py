@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
+from ..messages import tell
 from . import convert
 
 if TYPE_CHECKING:
@@ -107,13 +108,15 @@ class ScanProgress:
             self._server.work_done_progress.end(self._token, types.WorkDoneProgressEnd())
             self._token = None
         elif done % (total // 20 + 1) == 0 and self._token in self._server.work_done_progress.tokens:
-            report = types.WorkDoneProgressReport(message=f"{done} of {total} files", percentage=100 * done // total)
+            report = types.WorkDoneProgressReport(
+                message=tell("{done} of {total} files", done=done, total=total), percentage=100 * done // total
+            )
             self._server.work_done_progress.report(self._token, report)
 
     async def _begin(self, token: str, total: int) -> None:
         await self._server.ask(self._server.work_done_progress.create_async(token))
         if token == self._token:
-            begin = types.WorkDoneProgressBegin("gradline: following gradients", percentage=0)
+            begin = types.WorkDoneProgressBegin(tell("gradline: following gradients"), percentage=0)
             self._server.work_done_progress.begin(token, begin)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from ..findings import Place
+from ..messages import tell
 from .sync import View
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def _hint(
     if location is not None:
         line = location.range.start.line + 1
         elsewhere = "" if location.uri == view.uri else f"{location.uri.rpartition('/')[2]}:"
-        where = f"{elsewhere}{line}" if elsewhere else f"line {line}"
+        where = f"{elsewhere}{line}" if elsewhere else tell("line {n}", n=line)
         label = f"{label} {where}"
     part = types.InlayHintLabelPart(label, tooltip=tooltip or None, location=location)
     return types.InlayHint(position=view.range(offset, offset).start, label=[part], padding_left=True)

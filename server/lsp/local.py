@@ -12,6 +12,7 @@ from ..config import ConfigError, Configuration, find_rule
 from ..edits import Applicability, Edit, Fix, apply
 from ..findings import Finding
 from ..insight import Fact, Hint, Insight, Lens, Region, Token
+from ..messages import say
 from ..suppress import apply as silence
 from ..workspace import Workspace
 from .engine import CancelledError, Cause, Findings, Told
@@ -107,7 +108,7 @@ class Local:
             edit = Edit(finding.place.path, end, end, f"  # gradline: ignore[{finding.code}]")
             # a comment is none inside a string or behind a backslash: whether it works is asked, not guessed
             if not silence(finding.place.path, apply(source.text, [edit]), [finding], names).kept:
-                return Fix(f"Ignore {finding.name} here", Applicability.SAFE, (edit,))
+                return Fix(say("Ignore {name} here", name=finding.name), Applicability.SAFE, (edit,))
         return None
 
     def url(self, finding: Finding) -> str:

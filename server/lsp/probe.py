@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pygls.exceptions import JsonRpcInvalidParams
 
 from ..findings import Finding, Place, Severity, Step
+from ..messages import listed, say, tell, told
 from ..report import Entry, Report
 from ..report.json import record
 from ..rule import rules
@@ -29,6 +30,12 @@ if TYPE_CHECKING:
     from .server import GradlineServer
 
 CONFIRMED, REFUTED = "confirmed", "refuted"
+NAMES = {
+    CONFIRMED: say("confirmed"),
+    REFUTED: say("refuted"),
+    "not reached": say("not reached"),
+    "undecided": say("undecided"),
+}
 DEPTH = 8  # of lists and objects in a report within which places are looked for
 
 
@@ -111,9 +118,10 @@ class Verdicts:
         if verdict is None:
             return finding
         severity = Severity.HINT if verdict.name == REFUTED else finding.severity
-        message = f"{finding.message}\n{verdict.name} by the probe: {verdict.because}"
+        said = {"message": finding.message, "verdict": NAMES[verdict.name], "because": verdict.because}
+        message = say("{message}\n{verdict} by the probe: {because}", **said)
         if verdict.name not in (CONFIRMED, REFUTED):
-            message = f"{finding.message}\nprobe: {verdict.name}, {verdict.because}"
+            message = say("{message}\nprobe: {verdict}, {because}", **said)
         return finding._replace(severity=severity, message=message)
 
     def seen(self, path: str) -> list[Finding]:
@@ -132,13 +140,13 @@ class Verdicts:
                 by_line.setdefault(source.position(finding.place.start)[0], []).append(verdict)
         for line, verdicts in by_line.items():
             assert source is not None
-            names = list(dict.fromkeys(verdict.name for verdict in verdicts))
-            tooltip = "\n".join(f"{verdict.name}: {verdict.because}" for verdict in verdicts)
-            yield source.offset(line, len(source.line_text(line))), f"probe: {', '.join(names)}", tooltip
+            names = listed(dict.fromkeys(NAMES[verdict.name] for verdict in verdicts))
+            tooltip = "\n".join(f"{told(NAMES[verdict.name])}: {verdict.because}" for verdict in verdicts)
+            yield source.offset(line, len(source.line_text(line))), tell("probe: {verdicts}", verdicts=names), tooltip
 
     def common(self, findings: Iterable[Finding]) -> str:
         """The verdict that all of these share, for a title; empty if they do not."""
-        names = {verdict.name if (verdict := self.of(finding)) else "" for finding in findings}
+        names = {NAMES[verdict.name] if (verdict := self.of(finding)) else "" for finding in findings}
         return names.pop() if len(names) == 1 else ""
 
     def _own(self, path: str) -> Source | None:
@@ -153,7 +161,7 @@ class Verdicts:
             return None
         steps = [(self._place(step.get("at")), step["note"]) for step in item.get("evidence", ())]
         trail = tuple(Step(at, note) for at, note in steps if at is not None and at != place)
-        message = f"seen by the probe alone: {item['message']}"
+        message = say("seen by the probe alone: {message}", message=item["message"])
         return Finding(item["rule"], item["rule"], Severity.WARNING, place, message, trail)
 
     def _place(self, at: dict[str, Any] | None) -> Place | None:

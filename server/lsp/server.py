@@ -15,6 +15,7 @@ from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
+from .. import language
 from ..findings import Place
 from . import (
     code_actions,
@@ -126,6 +127,7 @@ class GradlineServer(LanguageServer):
             self.documents.encoding = self.encoding
             given = params.initialization_options
             self.options = given if isinstance(given, dict) else {}
+            language.for_editor(params.locale)
             diagnostics.negotiate(self)
             settings = self.options.get("settings", given)
             config.use(self, config.Configuration(config.Settings.read(settings)))

@@ -4,6 +4,9 @@
     message == "`torch.no_grad()` turns gradients off for all that runs later"
     translated(message, "zh-cn")
 
+    use("zh-cn")  # once, by the face that this process is
+    told(message)  # in the language that is used
+
 A `Text` is the English text itself, so whoever knows nothing of languages reads English; it remembers of which template
 and values it was made. A catalogue (`zh-cn.json`) gives for each English template the one in its language, as gettext's
 and VS Code's do. What has no entry stays English. `tools/extract_messages.py`
@@ -99,9 +102,14 @@ def used() -> str:
     return _Chosen.language
 
 
-def shown(text: str) -> str:
-    """The text as it is shown to people, in the language that is used."""
+def told(text: str) -> str:
+    """The text as it is told to people, in the language that is used."""
     return str(text) if _Chosen.language == ENGLISH else translated(text, _Chosen.language)
+
+
+def tell(template: str, /, **values: object) -> str:
+    """`told(say(...))`: for texts that are shown where they are made."""
+    return told(say(template, **values))
 
 
 @functools.cache

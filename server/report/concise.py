@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TextIO
 
+from ..messages import told
 from . import Report, one_line
 from .full import summary
 from .terminal import Painter
@@ -20,5 +21,5 @@ def write(report: Report, stream: TextIO) -> None:
         place = f"{report.shown(finding.place.path)}:{cell}{location.row}:{location.column}:"
         mark = " [*]" if report.applies(entry, Applicability.SAFE) else ""
         code = paint(finding.code, finding.severity.value)
-        stream.write(f"{paint(place, 'place')} {code}{paint(mark, 'fix')} {one_line(finding.message)}\n")
+        stream.write(f"{paint(place, 'place')} {code}{paint(mark, 'fix')} {one_line(told(finding.message))}\n")
     summary(report, stream)

@@ -16,11 +16,13 @@ error[GL202] backward-under-grad-off: `loss.backward()` runs while grad mode is 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
-from ..findings import Finding, Place
+from ..findings import Finding, Place, Severity
+from ..messages import joined, say, tell, told
 from ..text import Source
-from . import Entry, Report, counted, one_line
+from . import Entry, Report, one_line
 from .changes import part_at
 from .terminal import Painter, cells, shown, wrap
 
@@ -32,6 +34,25 @@ SPAN_LINES = 6  # of a place that is longer, the first and the last lines are sh
 DIFF_LINES = 16  # of a fix that is longer, `--diff` shows the rest
 
 
+LEVELS = {
+    Severity.ERROR: say("error"),
+    Severity.WARNING: say("warning"),
+    Severity.INFO: say("info"),
+    Severity.HINT: say("hint"),
+}
+COUNTED: dict[Severity, Callable[[int], str]] = {
+    Severity.ERROR: lambda n: say("1 error") if n == 1 else say("{n} errors", n=n),
+    Severity.WARNING: lambda n: say("1 warning") if n == 1 else say("{n} warnings", n=n),
+    Severity.INFO: lambda n: say("1 piece of advice") if n == 1 else say("{n} pieces of advice", n=n),
+    Severity.HINT: lambda n: say("1 hint") if n == 1 else say("{n} hints", n=n),
+}
+HOW = {
+    "safe": say("`--fix` does it"),
+    "unsafe": say("`--unsafe-fixes` does it; look at the result"),
+    "display-only": say("to be done by hand"),
+}
+
+
 def write(report: Report, stream: TextIO) -> None:
     home: dict[tuple[Edit, ...], Finding] = {}  # the finding with which a fix is shown that several have
     for finding, fix in report.entries:
@@ -41,6 +62,16 @@ def write(report: Report, stream: TextIO) -> None:
         shows_fix = entry.fix is not None and home[entry.fix.edits] is entry.finding
         _Writer(report, entry, stream, shows_fix).write()
     summary(report, stream)
+
+
+def write_one(report: Report, entry: Entry, stream: TextIO) -> None:
+    """One finding with its fix, as `write` has it."""
+    _Writer(report, entry, stream, entry.fix is not None).write()
+
+
+def write_places(report: Report, finding: Finding, stream: TextIO) -> None:
+    """Of one finding the place and the trail alone."""
+    _Writer(report, Entry(finding), stream, False).places()
 
 
 def _at_home(fix: Fix, finding: Finding) -> bool:
@@ -62,22 +93,26 @@ class _Writer:
     def write(self) -> None:
         finding = self.finding
         level = finding.severity.value
-        head = f"{level}[{finding.code}] {finding.name}: {one_line(finding.message)}"
+        start = f"{told(LEVELS[finding.severity])}[{finding.code}]"
+        head = f"{start} {finding.name}: {one_line(told(finding.message))}"
         lines = wrap(head, self.report.width, later="  ")
-        start = f"{level}[{finding.code}]"
         lines[0] = self.paint(start, level) + self.paint(lines[0][len(start) :], "name")
         self._lines([lines[0], *(self.paint(line, "name") for line in lines[1:])])
+        self.places()
+        self._help()
+        self.stream.write("\n")
+
+    def places(self) -> None:
+        finding = self.finding
         self._place(finding.place)
-        self._snippet(finding.place, "^", level, CONTEXT)
+        self._snippet(finding.place, "^", finding.severity.value, CONTEXT)
         for number, step in enumerate(finding.trail, 1):
             mark = f"{number:>{self.gutter}}:"
-            note = wrap(one_line(step.note), self.report.width, " " * (self.gutter + 2))
+            note = wrap(one_line(told(step.note)), self.report.width, " " * (self.gutter + 2))
             note[0] = self.paint(mark, "number") + note[0][self.gutter + 1 :]
             self._lines(note)
             self._place(step.place)
             self._snippet(step.place, "-", "note", 0)
-        self._help()
-        self.stream.write("\n")
 
     def _lines(self, lines: list[str]) -> None:
         self.stream.writelines(line.rstrip() + "\n" for line in lines)
@@ -142,21 +177,18 @@ class _Writer:
     def _help(self) -> None:
         indent = " " * self.gutter
         if self.fix is not None:
-            note = {
-                "safe": "`--fix` does it",
-                "unsafe": "`--unsafe-fixes` does it; look at the result",
-                "display-only": "to be done by hand",
-            }[self.fix.applicability.value]
+            note = HOW[self.fix.applicability.value]
             if self.fix.applicability.value != "display-only" and (others := self.report.elsewhere(self.fix)):
                 # nothing but what was asked for is changed
-                note += f", if you also name {', '.join(map(self.report.shown, others))}"
-            text = f"{one_line(self.fix.message)} ({note})"
-            lines = wrap(text, self.report.width, f"{indent} = help: ", f"{indent}   ")
-            lines[0] = lines[0].replace("help:", self.paint("help:", "fix"), 1)
+                note = say("{how}, if you also name {files}", how=note, files=", ".join(map(self.report.shown, others)))
+            text = tell("{fix} ({note})", fix=one_line(told(self.fix.message)), note=note)
+            mark = tell("help:")
+            lines = wrap(text, self.report.width, f"{indent} = {mark} ", f"{indent}   ")
+            lines[0] = lines[0].replace(mark, self.paint(mark, "fix"), 1)
             self._lines(lines)
             if self.shows_fix:
                 self._diff()
-        more = f"more: gradline explain {self.finding.name}"
+        more = tell("more: {command}", command=f"gradline explain {self.finding.name}")
         self._lines([f"{indent} = {self.paint(more, 'dim')}"])
 
     def _diff(self) -> None:
@@ -189,7 +221,9 @@ class _Writer:
                     [f"{self.paint(f'{number:>{self.gutter}}', 'gutter')} {self.paint(f'{sign} {visible}', style)}"]
                 )
             if len(out) > DIFF_LINES:
-                self._lines([f"{self._bar()} … {len(out) - DIFF_LINES} more lines (`--diff` shows them)"])
+                self._lines(
+                    [f"{self._bar()} … {tell('{n} more lines (`--diff` shows them)', n=len(out) - DIFF_LINES)}"]
+                )
 
 
 def _shown(text: str) -> str:
@@ -211,38 +245,42 @@ def _lines_of(source: Source) -> list[str]:
     return [source.line_text(line) for line in range(len(source.line_starts))]
 
 
+def findings(number: int) -> str:
+    """`1 finding`, `2 findings`, as a text."""
+    return say("1 finding") if number == 1 else say("{n} findings", n=number)
+
+
 def summary(report: Report, stream: TextIO) -> None:
     """The last lines: how much was found, what `--fix` would mend, and that not everything could be followed."""
     if not report.summary:
         return
     paint = Painter(report.color)
     if report.fixed:
-        stream.write(f"Fixed {counted(report.fixed, 'finding')}.\n")
+        stream.write(tell("Fixed {findings}.", findings=findings(report.fixed)) + "\n")
     if report.entries:
         _counts(report, stream, paint)
     elif report.complete and report.checked:  # of files that could not be read the errors tell
-        stream.write(paint("All checks passed!", "good") + "\n")
+        stream.write(paint(tell("All checks passed!"), "good") + "\n")
     if report.notes:
-        what = counted(report.notes, "program or function", "programs or functions")
-        stream.write(paint(f"Too large to be followed to the end: {what} (`-v` says which).", "dim") + "\n")
+        what = say("1 program or function")
+        if report.notes > 1:
+            what = say("{n} programs or functions", n=report.notes)
+        said = tell("Too large to be followed to the end: {what} (`-v` says which).", what=what)
+        stream.write(paint(said, "dim") + "\n")
 
 
 def _counts(report: Report, stream: TextIO, paint: Painter) -> None:
     from ..edits import Applicability
 
-    names = {
-        "error": ("error",),
-        "warning": ("warning",),
-        "info": ("piece of advice", "pieces of advice"),
-        "hint": ("hint",),
-    }
-    said = [counted(count, *names[severity.value]) for severity, count in report.counts().items()]
+    said = joined([COUNTED[severity](count) for severity, count in report.counts().items()], "{first} and {rest}")
     files = len({entry.finding.place.path for entry in report.entries})
-    stream.write(f"Found {' and '.join(said)} in {counted(files, 'file')}.\n")
+    where = say("1 file") if files == 1 else say("{n} files", n=files)
+    stream.write(tell("Found {findings} in {files}.", findings=said, files=where) + "\n")
     safe = sum(report.applies(entry, Applicability.SAFE) for entry in report.entries)
     unsafe = sum(report.applies(entry, Applicability.UNSAFE) for entry in report.entries)
     if safe:
-        more = f" ({unsafe} more with `--unsafe-fixes`)" if unsafe else ""
-        stream.write(f"[{paint('*', 'fix')}] {safe} fixable with the `--fix` option{more}.\n")
+        more = tell(" ({n} more with `--unsafe-fixes`)", n=unsafe) if unsafe else ""
+        star = paint("*", "fix")
+        stream.write(tell("[{star}] {n} fixable with the `--fix` option{more}.", star=star, n=safe, more=more) + "\n")
     elif unsafe:
-        stream.write(f"{unsafe} fixable with `--fix --unsafe-fixes`.\n")
+        stream.write(tell("{n} fixable with `--fix --unsafe-fixes`.", n=unsafe) + "\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -69,14 +70,30 @@ def terminal_width(stream: TextIO) -> int:
 
 def wrap(text: str, width: int, first: str = "", later: str | None = None) -> list[str]:
     """`text` in lines of at most `width` columns; words longer than that (paths, links) are kept whole."""
+    later = first if later is None else later
+    if not text.isascii():
+        return _wrap_wide(text, width, first, later)
     return textwrap.wrap(
-        text,
-        width,
-        initial_indent=first,
-        subsequent_indent=first if later is None else later,
-        break_long_words=False,
-        break_on_hyphens=False,
+        text, width, initial_indent=first, subsequent_indent=later, break_long_words=False, break_on_hyphens=False
     ) or [first.rstrip()]
+
+
+# Chinese, Japanese and full-width signs: a line may end after each, but not before a closing sign.
+_PIECE = re.compile(
+    r"[\u2e80-\u9fff\uff00-\uffef][\u3001\u3002\uff01\uff09\uff0c\uff1a\uff1b\uff1f]*|\s+|[^\s\u2e80-\u9fff\uff00-\uffef]+"
+)
+
+
+def _wrap_wide(text: str, width: int, first: str, later: str) -> list[str]:
+    """The same for a text in whose script words are not told apart by spaces, and a character may take two columns."""
+    lines, line = [], first
+    for piece in _PIECE.findall(text):
+        if cells(line + piece.rstrip()) > width and line.strip() and line not in (first, later):
+            lines.append(line.rstrip())
+            line = later + piece.lstrip()
+        else:
+            line += piece
+    return [*lines, line.rstrip()]
 
 
 def shown(char: str) -> str:

@@ -13,6 +13,7 @@ from gradline.messages import ENGLISH, languages, translated
 ROOT = Path(__file__).parents[2]
 LANGUAGES = [language for language in languages() if language != ENGLISH]
 CODE = re.compile(r"`[^`]*`")
+BRACES = re.compile(r"{[^}]*}")
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 
 
@@ -67,9 +68,8 @@ class TestACatalogue:
     def test_is_in_the_language(self, language):
         if language != "zh-cn":
             pytest.skip("what Chinese looks like is all that is known here")
-        mute = {"{first}, {rest}"}
         for template, translation in tool.catalogue(language).items():
-            assert template in mute or CHINESE.search(translation), template
+            assert CHINESE.search(translation) or not re.search("[a-z]", BRACES.sub("", template)), template
             assert not re.search(r"[\u4e00-\u9fff][,;:?!]|[,;:?!][\u4e00-\u9fff]", translation), (
                 f"half-width: {translation}"
             )

@@ -37,7 +37,7 @@ class Mended(NamedTuple):
     @property
     def message(self) -> str:
         first, *others = dict.fromkeys(self.said)
-        return joined([first, *map(inner, others)], "{first} and {rest}")
+        return joined([first, *map(inner, others)], "{first}, and {rest}")
 
 
 def mend(context: FixContext, at: Place, places: Iterable[Place]) -> Mended | None:
