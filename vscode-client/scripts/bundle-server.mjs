@@ -39,4 +39,4 @@ fs.copyFileSync(path.join(root, "vscode-client", "start.py"), path.join(bundled,
 const compiled = fs.readdirSync(libs, { recursive: true }).filter((name) => /\.(so|pyd|dylib)$/.test(name));
 if (compiled.length > 0) throw new Error(`compiled files cannot be bundled: ${compiled.join(", ")}`);
 // what does not start must not be shipped
-python(["-I", "-c", `import sys; sys.path.insert(0, ${JSON.stringify(libs)}); import gradline.lsp.server, gradline.probe.command`]);
+python(["-I", "-B", "-c", `import sys; sys.path.insert(0, ${JSON.stringify(libs)}); import gradline.lsp.server, gradline.probe.command`]);
