@@ -39,12 +39,10 @@ ALONE: tuple[tuple[str, re.Pattern[str] | None], ...] = tuple(
         ("Scaler", r"Scaler\b"),
         ("checkpoint(", r"\bcheckpoint\("),
         (".grad", r"\.grad\b"),
-        (".step", r"\.step\b"),
+        (".step", r"\.step\(\s*\w*\s*\)|\.step[ \t]*$"),  # with more arguments it is no optimizer's
         ("zero_grad", None),
         ("_hook(", r"\.register_(?:full_backward_)?hook\("),
         (".weight", r"\.weight[ \t]*=[^=]"),
-        ("dropout", r"(?:\bF|functional)\.\w*dropout"),
-        ("rrelu", r"(?:\bF|functional)\.rrelu"),
         (".detach()", r"\.detach\(\)[ \t]*$"),
         (".eval", r"\.eval[ \t]*$"),
         (".train", r"\.train[ \t]*$"),
@@ -54,30 +52,53 @@ ALONE: tuple[tuple[str, re.Pattern[str] | None], ...] = tuple(
         ),
     )
 )
+DROPS = re.compile(r"(?:\bF|functional)\.\w*(?:dropout|rrelu)")
 # A parameter that does not stay one: something is done to the result of `nn.Parameter(...)`.
 CHANGED = re.compile(r"\bParameter\([^\n]*\)[ \t]*[.*/+@-]|^[ \t]*\)[ \t]*[.*/+@-]", re.MULTILINE)
 CONTAINER = re.compile(r"\bnn\.[A-Z]\w+\(")
 # A plain container as an attribute, at once or by way of a name.
-PLAIN = re.compile(r"\bself\.\w+[ \t]*(?::[^=\n]+)?=[ \t]*(?:[\[{(]|(?:list|dict|tuple|defaultdict|OrderedDict)\()")
+PLAIN = re.compile(
+    r"\bself\.\w+[ \t]*(?::[^=\n]+)?="
+    r"[ \t]*(?:[\[{]|\((?=[ \t]*\n|[^\n]*\bnn\.)|(?:list|dict|tuple|defaultdict|OrderedDict)\()"
+)
 NAMED = re.compile(r"^[ \t]+(\w+)[ \t]*(?::[^=\n]+)?=[ \t]*(?:[\[{]|(?:list|dict)\()", re.MULTILINE)
 STORED = re.compile(r"\bself\.\w+[ \t]*=[ \t]*(\w+)[ \t]*$", re.MULTILINE)
 SQUASHED = re.compile(r"softmax|sigmoid")
 LOSSES = re.compile(r"cross_entropy|CrossEntropy|_with_logits|WithLogits|nll_loss|NLLLoss|kl_div|KLDiv")
 
 
-def judged_alone(name: str, text: str) -> bool:
-    """Whether a function that nothing reaches can be the place of a finding."""
-    for word, pattern in ALONE:
-        if word in text and (pattern is None or pattern.search(text) is not None):
+def judged_alone(text: str) -> Callable[[str, str], bool]:
+    """For a file's text: whether one of its functions (name, text) that nothing reaches can be the place of a finding."""
+    alone = [(word, pattern) for word, pattern in ALONE if word in text]
+    makes = "Parameter(" in text
+    layers = "nn." in text
+    squashes = SQUASHED.search(text) is not None and LOSSES.search(text) is not None
+
+    def judged(name: str, text: str) -> bool:
+        for word, pattern in alone:
+            if word in text and (pattern is None or pattern.search(text) is not None):
+                return True
+        if _drops_always(text):
             return True
-    if "Parameter(" in text and (name == "forward" or CHANGED.search(text) is not None):
-        return True
-    if name == "__init__":
-        initialized = "super(" in text or ".__init__(" in text
-        return CONTAINER.search(text) is not None and (not initialized or _keeps_plain_container(text))
-    if SQUASHED.search(text) is not None and LOSSES.search(text) is not None:
-        return True
-    return name == "forward" and CONTAINER.search(text) is not None
+        if makes and "Parameter(" in text and (name == "forward" or CHANGED.search(text) is not None):
+            return True
+        if name == "__init__":
+            if not layers or "nn." not in text or CONTAINER.search(text) is None:
+                return False
+            initialized = "super(" in text or ".__init__(" in text
+            return not initialized or _keeps_plain_container(text)
+        if squashes and SQUASHED.search(text) is not None and LOSSES.search(text) is not None:
+            return True
+        return layers and name == "forward" and CONTAINER.search(text) is not None
+
+    return judged
+
+
+def _drops_always(text: str) -> bool:
+    """Whether some `F.dropout(...)` does not heed `training`."""
+    if "dropout" not in text and "rrelu" not in text:
+        return False
+    return len(DROPS.findall(text)) > text.count("training")
 
 
 def _keeps_plain_container(text: str) -> bool:
@@ -156,7 +177,7 @@ def _analyse(project: Project, path: str) -> tuple[Analysis, frozenset[str]]:
     findings: list[Finding] = []
     notes: list[str] = []
     read = {path}
-    for flow in interpret(project, module, judged_alone):
+    for flow in interpret(project, module, judged_alone(module.source.text)):
         read |= flow.read
         notes.extend(f"{path}: too large to be followed to its end ({note})" for note in flow.notes)
         for rule in rules().values():

@@ -328,6 +328,13 @@ class Scope:
     up: Scope | None = None
     globals: tuple[str, ...] = ()
     nonlocals: tuple[str, ...] = ()
+    captured: bool = False  # a function or class that was made in it may outlive it
+
+    def capture(self) -> None:
+        scope: Scope | None = self
+        while scope is not None and not scope.captured:
+            scope.captured = True
+            scope = scope.up
 
 
 @dataclass(eq=False)

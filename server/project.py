@@ -60,7 +60,12 @@ class Module:
     in_project: bool
     units: tuple[Unit, ...] = ()
     bindings: dict[str, tuple[int, ...]] | None = field(default=None, repr=False)  # see `flow.scopes`
+    folder: str = field(init=False, repr=False)  # where its relative imports begin
     _imports: list[tuple[int, str, tuple[str, ...]]] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        bare = self.is_package and not self.path.endswith(".py")
+        self.folder = self.path if bare else posixpath.dirname(self.path)
 
     @property
     def name(self) -> str:
@@ -68,10 +73,6 @@ class Module:
         if stem == "__init__.py":
             stem = posixpath.basename(posixpath.dirname(self.path))
         return stem.removesuffix(".py")
-
-    @property
-    def folder(self) -> str:
-        return self.path if self.is_package and not self.path.endswith(".py") else posixpath.dirname(self.path)
 
     def imports(self) -> list[tuple[int, str, tuple[str, ...]]]:
         """The imports of the module's own level, as (level, dotted name, names asked of it)."""
@@ -111,6 +112,7 @@ class Project:
         self._overlay: dict[str, Source] = {}
         self._modules: dict[str, Module | None] = {}
         self._resolved: dict[tuple[str, str], str | None] = {}
+        self._paths: dict[str, str | None] = {}  # of a dotted name's folder and stem, the file or folder that is it
         self._switching: dict[str, bool] = {}
         self._anchors: dict[str, Units] = {}
         self._memos: dict[str, Memo[Any]] = {}
@@ -133,6 +135,7 @@ class Project:
         if text is None or not known:
             self.definitions = None
             self._resolved.clear()
+            self._paths.clear()
             for memo in self._memos.values():
                 memo.forget()  # an import may lead elsewhere now
         if old is None or not self._switches_alike(old, self.module(path)):
@@ -207,7 +210,7 @@ class Project:
         """The module `package.name`, if there is such a file or folder."""
         if not package.is_package:
             return None
-        return self._at(posixpath.join(package.folder, name))
+        return self._at(f"{package.folder}/{name}")
 
     def _find(self, importer: Module, dotted: str) -> str | None:
         top = dotted.partition(".")[0]
@@ -231,16 +234,22 @@ class Project:
         )
 
     def _at(self, base: str) -> Module | None:
-        init = posixpath.join(base, "__init__.py")
+        if base not in self._paths:
+            self._paths[base] = self._path(base)
+        path = self._paths[base]
+        if path is None:
+            return None
+        if path == base and path not in self._modules:
+            self._modules[path] = Module(path, True, Source("", path), self.files.is_project(path))
+        return self.module(path)
+
+    def _path(self, base: str) -> str | None:
+        init = f"{base}/__init__.py"
         if init in self._overlay or self.files.is_file(init):
-            return self.module(init)
+            return init
         if base + ".py" in self._overlay or self.files.is_file(base + ".py"):
-            return self.module(base + ".py")
-        if self.files.is_dir(base):
-            if base not in self._modules:
-                self._modules[base] = Module(base, True, Source("", base), self.files.is_project(base))
-            return self._modules[base]
-        return None
+            return base + ".py"
+        return base if self.files.is_dir(base) else None
 
     # ------------------------------------------------------------ effects of an import
 

@@ -47,15 +47,22 @@ class State:
 
     def changes(self, mark: int) -> Changes:
         """What differs now from the moment of the mark."""
-        found: Changes = {}
-        for index in range(mark, len(self.journal)):
-            cells, key, _ = self.journal[index]
-            found[id(cells), key] = (cells, key, cells.get(key, MISSING))
-        return found
+        return {(id(cells), key): (cells, key, cells.get(key, MISSING)) for cells, key, _ in self.journal[mark:]}
+
+    def moved(self, mark: int) -> list[tuple[object, object]]:
+        """Of each cell that was written since the mark, what was in it then and what is in it now (None: nothing)."""
+        first: Changes = {}
+        for cells, key, old in self.journal[mark:]:
+            first.setdefault((id(cells), key), (cells, key, old))
+        return [(None if old is MISSING else old, cells.get(key)) for cells, key, old in first.values()]
 
     def keep(self, mark: int) -> None:
         """Make what was written since the mark hold on every path."""
         del self.journal[mark:]
+
+    def forget(self, cells: Cells, mark: int) -> None:
+        """Cells that nothing will read again: what was written into them since the mark need not be undone."""
+        self.journal[mark:] = [entry for entry in self.journal[mark:] if entry[0] is not cells]
 
     def undo(self, mark: int) -> None:
         while len(self.journal) > mark:

@@ -45,10 +45,15 @@ class Flow:
     read: frozenset[str] = frozenset()
     notes: list[str] = field(default_factory=list)
     run: Interpreter | None = None
+    _by_kind: dict[type, list[events.Event]] | None = field(default=None, repr=False)
 
     def of(self, kind: type[E]) -> Iterator[E]:
         """The events of one kind, in the order in which they happened."""
-        return (event for event in self.events if isinstance(event, kind))
+        if self._by_kind is None:
+            self._by_kind = {}
+            for event in self.events:
+                self._by_kind.setdefault(type(event), []).append(event)
+        return iter(self._by_kind.get(kind, ()))  # type: ignore[arg-type]
 
     @property
     def selected(self) -> set[int]:

@@ -201,13 +201,25 @@ def _perhaps_made(run: Interpreter, instance: Value | None) -> None:
         run.state.set(instance.cells, "init", None)
 
 
+def _in_base_init(run: Interpreter, func: Function) -> bool:
+    """Whether the `__init__` of a base class calls this, which is no `__init__`.
+
+    A framework's base class sets itself up in hundreds of steps, anew for every class that is judged alone, and what its
+    helpers do is seen where they are judged.
+    """
+    caller = run.frames[-1].function if run.frames else None
+    if caller is None or caller.name != "__init__" or func.name == "__init__":
+        return False
+    return isinstance(caller.bound, Object) and caller.bound.cls is not caller.owner
+
+
 def enter_function(run: Interpreter, func: Function, args: Args, e: ir.Expr | None) -> Value:
     code = func.code
     key = (func.module.path, func.base + ir.unpack(code.at)[0])
     run.executed.add(key)
     run.read.add(func.module.path)
     depth = sum(1 for f in run.frames if f.function is not None and f.function.code is code)
-    if len(run.frames) > run.depth_limit or depth >= 2:
+    if len(run.frames) > run.depth_limit or depth >= 2 or (run.alone and _in_base_init(run, func)):
         for value in args.all():
             escape(run, value)
         if func.name == "__init__":
@@ -243,7 +255,7 @@ def enter_function(run: Interpreter, func: Function, args: Args, e: ir.Expr | No
         if not run.run_body(code.body):
             made = ir.unpack(code.name_at)
             nothing = Const(None, Place(func.module.path, func.base + made[0], func.base + made[1]))
-            frame.exits.append((nothing, run.state.changes(frame.mark)))
+            frame.exits.append((nothing, None))
     finally:
         run.frames.pop()
         run.stack = stack
@@ -253,14 +265,19 @@ def enter_function(run: Interpreter, func: Function, args: Args, e: ir.Expr | No
 
 def finish(run: Interpreter, func: Function, frame: Frame, code: ir.Def) -> Value:
     """Join the ways out of a function, and say what its call evaluates to."""
-    state = run.state
-    if len(frame.exits) == 1:
-        value, changes = frame.exits[0]
-        state.undo(frame.mark)
-        state.apply(changes)
+    state, names = run.state, frame.scope.names
+    # Its own names go with it, unless a function made in it still sees them.
+    gone = not frame.scope.captured
+    if len(frame.exits) == 1 and frame.exits[0][1] is None:
+        value = frame.exits[0][0]
+        if gone:
+            state.forget(names, frame.mark)
     elif frame.exits:
+        ways = [state.changes(frame.mark) if changes is None else changes for _, changes in frame.exits]
+        if gone:
+            ways = [{where: entry for where, entry in way.items() if entry[0] is not names} for way in ways]
         state.undo(frame.mark)
-        state.merge([changes for _, changes in frame.exits])
+        state.merge(ways)
         value = join_all([v for v, _ in frame.exits])
     else:
         value = UNKNOWN  # it never returns: it raises, or loops for ever

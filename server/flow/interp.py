@@ -92,7 +92,8 @@ class Frame:
     base: int
     function: Function | None = None
     mark: int = 0
-    exits: list[tuple[Value, Changes]] = field(default_factory=list)
+    exits: list[tuple[Value, Changes | None]] = field(default_factory=list)  # None: the state is as it was left
+    forks: int = 0  # how many ways through its code are open that will be undone and joined with others
     cleanups: list[Callable[[], object]] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
     yields: list[tuple[Value, Mode]] = field(default_factory=list)
@@ -187,6 +188,7 @@ class Interpreter:
         self.counted: set[tuple[str, str]] = set()  # those whose reasons are in `read` already
         self.stars: dict[str, list[Module | str]] = {}  # path -> what its star imports name
         self.asking: set[tuple[str, str, str]] = set()
+        self.unbound: set[tuple[str, str]] = set()  # module, name of a builtin that the module leaves as it is
         self.executed: set[tuple[str, int]] = set()  # (path, offset) of each function that was entered
         self.read: set[str] = set()  # paths whose text the result depends on
         self.objects: list[Object] = []
@@ -345,7 +347,7 @@ class Interpreter:
         """Leave the running function with a value, from wherever it stands."""
         frame = self.frame
         self.run_cleanups(frame, 0)
-        frame.exits.append((value, self.state.changes(frame.mark)))
+        frame.exits.append((value, self.state.changes(frame.mark) if frame.forks else None))
 
     def run_cleanups(self, frame: Frame, down_to: int) -> None:
         """Leave the blocks that are open above `down_to`, innermost first."""
@@ -462,6 +464,7 @@ class Interpreter:
         state, frame = self.state, self.frame
         out: list[Changes] = []
         frame.branches += 1
+        frame.forks += 1
         try:
             for way in ways:
                 mark = state.mark()
@@ -473,6 +476,7 @@ class Interpreter:
                     out.append(changes)
         finally:
             frame.branches -= 1
+            frame.forks -= 1
         if not out:
             return True
         state.merge(out)
@@ -622,14 +626,13 @@ class Interpreter:
         start = state.mark()
         for index in range(most):
             loop = replace(kind, mark=state.mark(), cleanups=len(frame.cleanups), breaks=[], continues=[], index=index)
-            frame.loops.append(loop)
-            guards = len(frame.guards)
-            try:
-                begin()
-                ended = self.run_body(body)
-            finally:
-                frame.loops.pop()
-                del frame.guards[guards:]
+            ended = self.turn(body, begin, loop)
+            if not (ended or loop.continues or loop.breaks):  # one way, and it has come to the next turn
+                if index + 1 >= rounds:
+                    if not any(graph_kind(old) != graph_kind(new) for old, new in state.moved(loop.mark)):
+                        break
+                    ends.append(state.changes(start))
+                continue
             changes = state.take(loop.mark)
             ways = [*loop.continues] if ended else [changes, *loop.continues]
             for broken in loop.breaks:
@@ -643,7 +646,7 @@ class Interpreter:
                     return True
                 state.merge(after)
                 return False
-            moved = any(
+            moved = index + 1 >= rounds and any(
                 graph_kind(cells.get(key)) != graph_kind(value) for way in ways for cells, key, value in way.values()
             )
             state.merge(ways)
@@ -666,22 +669,31 @@ class Interpreter:
 
     def pass_loop(self, body: ir.Body, begin: Callable[[], object], loop: Loop) -> bool:
         """One iteration of an unrolled loop; a `break` in it is joined with going on."""
-        frame, state = self.frame, self.state
-        loop.mark, loop.cleanups = state.mark(), len(frame.cleanups)
-        frame.loops.append(loop)
-        guards = len(frame.guards)
-        try:
-            begin()
-            ended = self.run_body(body)
-        finally:
-            frame.loops.pop()
-            del frame.guards[guards:]
+        state = self.state
+        loop.mark, loop.cleanups = state.mark(), len(self.frame.cleanups)
+        ended = self.turn(body, begin, loop)
+        if not (ended or loop.continues or loop.breaks):
+            return False
         changes = state.take(loop.mark)
         ways = ([] if ended else [changes]) + loop.continues + loop.breaks
         if not ways:
             return True
         state.merge(ways)
         return False
+
+    def turn(self, body: ir.Body, begin: Callable[[], object], loop: Loop) -> bool:
+        """Pass the body of a loop; true if no way comes to its end."""
+        frame = self.frame
+        frame.loops.append(loop)
+        frame.forks += 1
+        guards = len(frame.guards)
+        try:
+            begin()
+            return self.run_body(body)
+        finally:
+            frame.loops.pop()
+            frame.forks -= 1
+            del frame.guards[guards:]
 
     def widen(self, body: ir.Body) -> None:
         """Numbers that the loop changes are not known inside it, from the first pass on."""
@@ -747,11 +759,13 @@ class Interpreter:
         mode_before = state.mode
         modes: list[Mode] = []
         outer, self.notes["modes"] = self.notes.get("modes"), modes
+        frame.forks += bool(s.handlers)
         try:
             ended = self.run_body(s.body)
             if not ended and s.orelse:
                 ended = self.run_body(s.orelse)
         finally:
+            frame.forks -= bool(s.handlers)
             self.notes["modes"] = outer
         if s.handlers:
             normal = state.take(mark)
@@ -768,8 +782,10 @@ class Interpreter:
                 if handler.name:
                     self.bind(handler.name, UNKNOWN)
                 frame.branches += 1
+                frame.forks += 1
                 handler_ended = self.run_body(handler.body)
                 frame.branches -= 1
+                frame.forks -= 1
                 changes = state.take(start)
                 if not handler_ended:
                     out.append(changes)
@@ -803,6 +819,7 @@ class Interpreter:
         closure = frame.scope
         if in_class:
             closure = frame.scope.up or frame.scope
+        closure.capture()
         defaults = tuple((p.name, self.eval(p.default)) for p in s.params if p.default is not None)
         function = Function(
             s, frame.unit, frame.base, frame.module, closure, frame.cls if in_class else None, None, (), defaults
@@ -872,14 +889,17 @@ class Interpreter:
     def force(self, names: dict[str, object], name: str) -> Value | None:
         """The value of a name, a lazily read definition made real; None if it is not bound."""
         value = names.get(name)
-        if isinstance(value, (scopes.LazyDef, scopes.LazyName)):
+        if value is None:
+            return None
+        if type(value) in scopes.LAZY:
             # Not journaled: the definition is the same on every path. A decorator may name what was bound before
             # (`@x.setter`), so that stands there while the definition is made.
-            if value.previous is None:
+            lazy: scopes.Lazy = value  # type: ignore[assignment]
+            if lazy.previous is None:
                 names.pop(name)
             else:
-                names[name] = value.previous
-            made = value.make(self)
+                names[name] = lazy.previous
+            made = lazy.make(self)
             names[name] = made
             return made
         return value if isinstance(value, Value) else None
@@ -894,10 +914,18 @@ class Interpreter:
             if value is not None:
                 return value
             scope = scope.up
+        builtin = _python.BUILTINS.get(name)
+        key = (frame.module.path, name)
+        if builtin is not None and key in self.unbound:
+            return builtin
         value = scopes.name_in(self, frame.module, name)
         if value is not None:
             return value
-        return _python.BUILTINS.get(name, UNKNOWN)
+        if builtin is None:
+            return UNKNOWN
+        if "*" not in scopes.bindings(frame.module):
+            self.unbound.add(key)
+        return builtin
 
     def bind(self, name: str, value: Value) -> None:
         frame = self.frame

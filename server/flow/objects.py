@@ -67,6 +67,7 @@ def make_class(run: Interpreter, s: ir.Class) -> Value:
     bases = tuple(run.eval(base) for base in s.bases)
     for _, value in s.keywords:
         run.eval(value)
+    frame.scope.capture()
     scope = Scope({}, frame.scope if frame.cls is None or frame.function is not None else frame.scope.up)
     cls = Class(s.name, place, frame.module, scope.names, bases)
     cls.mro = linearize(cls)

@@ -69,6 +69,9 @@ class LazyName:
         return attribute(run, self.module, self.name, self.at)
 
 
+LAZY = frozenset({LazyDef, LazyName})
+
+
 # ---------------------------------------------------------------- opening and running
 
 
@@ -136,6 +139,7 @@ def forget(run: Interpreter, path: str) -> bool:
     run.opened.pop(path, None)
     run.stars.pop(path, None)
     run.running.discard(path)
+    run.unbound = {key for key in run.unbound if key[0] != path}
     for key in [key for key in run.reasons if key[0] == path]:
         del run.reasons[key]
     return True
