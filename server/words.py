@@ -15,6 +15,7 @@ from importlib import resources
 from typing import NamedTuple
 
 from . import ir
+from .messages import ENGLISH, used
 from .project import Module
 from .units import Unit
 
@@ -46,10 +47,16 @@ class Found(NamedTuple):
     likely: bool
 
 
-@functools.cache
 def meanings() -> dict[str, Meaning]:
-    """Every word that is known."""
-    page = (resources.files(str(__package__)) / "words.md").read_text(encoding="utf-8")
+    """Every word that is known, explained in the language that is used."""
+    return explained(used())
+
+
+@functools.cache
+def explained(language: str) -> dict[str, Meaning]:
+    """Every word that is known, explained in a language: by `words.md`, or `words.zh-cn.md` with the same headings."""
+    name = "words.md" if language == ENGLISH else f"words.{language}.md"
+    page = (resources.files(str(__package__)) / name).read_text(encoding="utf-8")
     _, *parts = _HEADING.split(page)
     return {
         name: Meaning(of, kind, text.strip())

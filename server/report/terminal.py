@@ -86,7 +86,8 @@ _PIECE = re.compile(
 
 def _wrap_wide(text: str, width: int, first: str, later: str) -> list[str]:
     """The same for a text in whose script words are not told apart by spaces, and a character may take two columns."""
-    lines, line = [], first
+    lines: list[str] = []
+    line = first
     for piece in _PIECE.findall(text):
         if cells(line + piece.rstrip()) > width and line.strip() and line not in (first, later):
             lines.append(line.rstrip())

@@ -17,7 +17,10 @@ PATIENCE = 30.0  # seconds; only a server that hangs makes a test wait that long
 
 
 class Client:
-    """`capabilities` are those of a client that is told what it did not ask for unless given otherwise."""
+    """`capabilities` are those of a client that is told what it did not ask for unless given otherwise.
+
+    Among them `options` are its initialization options, `encodings` what positions may count, `locale` its language.
+    """
 
     def __init__(self, command: list[str], root: Path | None = None, **capabilities: Any) -> None:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -31,6 +34,7 @@ class Client:
         general = {"positionEncodings": capabilities.pop("encodings", ["utf-16"])}
         folders = [{"uri": root.as_uri(), "name": root.name}] if root else None
         options = capabilities.pop("options", None)
+        locale = {"locale": capabilities.pop("locale")} if "locale" in capabilities else {}
         self.initialized = self.request(
             "initialize",
             {
@@ -39,6 +43,7 @@ class Client:
                 "workspaceFolders": folders,
                 "capabilities": {"general": general, **capabilities},
                 "initializationOptions": options,
+                **locale,
             },
         )
         self.notify("initialized", {})
