@@ -439,7 +439,7 @@ def instantiate(run: Interpreter, cls: Class, args: Args, e: ir.Call | None) -> 
     if module:
         obj.cells["training"] = True
         obj.cells["modes"] = NEW_MODES
-    if module and run.alone and len(run.frames) > 1:
+    if module and run.alone and any(f.function is not None and f.function.owner is not None for f in run.frames):
         # A part of the class that is judged: its own parts are not looked at, it is judged by itself.
         obj.cells.update(init=True, dynamic=True, closed=True)
         for value in args.all():
@@ -536,6 +536,9 @@ def call_method(run: Interpreter, method: Method, args: Args, e: ir.Call | None)
         return unknown_method(run, owner, name, args, e)
     if isinstance(owner, Context):
         return _modes.call_context(run, owner, name, e)
+    if name == "backward":
+        run.notes["unknown backward"] = True
+        _training.taint_all(run)
     for value in args.all():
         escape(run, value)
     return UNKNOWN

@@ -287,12 +287,18 @@ def read_function(run: Interpreter, value: Function, name: str, e: ir.Attr) -> V
     return Text() if name in ("__name__", "__doc__", "__qualname__") else Method(value, name)
 
 
+# The fields of torch's named tuples, and which member each is.
+FIELDS = {"values": 0, "indices": 1, "output": 0, "loss": 1, "U": 0, "S": 1, "Vh": 2, "Q": 0, "R": 1, "eigenvalues": 0,
+          "eigenvectors": 1, "sign": 0, "logabsdet": 1}  # fmt: skip
+
+
 def read_sequence(run: Interpreter, value: Sequence, name: str, e: ir.Attr) -> Value:
     """`torch.max(x, dim).values`: the fields of torch's named tuples."""
     items = value.cells.get("items")
-    index = {"values": 0, "indices": 1}.get(name)
-    if index is not None and value.kind == "tuple" and isinstance(items, tuple) and len(items) == 2:
-        return items[index]
+    if value.kind == "tuple" and name not in ("count", "index"):
+        index = FIELDS.get(name)
+        known = index is not None and isinstance(items, tuple) and index < len(items) <= 3
+        return items[index] if known else UNKNOWN  # type: ignore[index]
     return Method(value, name)
 
 

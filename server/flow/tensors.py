@@ -61,6 +61,8 @@ BINARY = {
     "<<": "torch.bitwise_left_shift", ">>": "torch.bitwise_right_shift",
 }  # fmt: skip
 
+# What a leaf is after `.to(...)`: itself or a copy, which depends on the machine.
+MOVED = frozenset({"leaf-moved", "parameter-moved"})
 # How many tensors these give depends on sizes; the facts have the number of one sample.
 PARTS = frozenset({"split", "chunk", "unbind", "split_with_sizes", "unsafe_chunk", "unsafe_split"})
 
@@ -133,6 +135,12 @@ def graph_of(tensor: Tensor) -> tuple[Node | None, bool]:
         return tensor.leaf.node, flag is True and tensor.certain
     if tensor.node is not None and tensor.node.phi and not flags_hold(tensor.node):
         return tensor.node, False
+    if tensor.tag in MOVED and tensor.node is not None:
+        # A leaf, or a copy of it: it has a graph either way.
+        node = tensor.node
+        while node.leaf is None and len(node.inputs) == 1:
+            node = node.inputs[0]
+        return tensor.node, node.leaf is not None and node.leaf.cells.get("requires_grad") is True
     return tensor.node, tensor.certain
 
 
@@ -618,7 +626,16 @@ def meta(run: Interpreter, name: str, inputs: list[Value]) -> Value:
 # ---------------------------------------------------------------- operators
 
 
+NUMERIC = frozenset({Const, Number})
+
+
 def binary(run: Interpreter, op: str, left: Value, right: Value, e: ir.Bin) -> Value:
+    # What is most frequent first, by exact type: this is asked for each operator that is met.
+    kinds = type(left), type(right)
+    if kinds[0] in NUMERIC and kinds[1] in NUMERIC:
+        return binary_numbers(op, left, right)  # type: ignore[arg-type]
+    if kinds[0] is Unknown and kinds[1] is Unknown:
+        return FOREIGN if left.foreign and right.foreign else UNKNOWN  # type: ignore[union-attr]
     if isinstance(left, (Tensor, ParameterOf)) or isinstance(right, (Tensor, ParameterOf)):
         if isinstance(left, Tensor) and left.opaque and not isinstance(right, Unknown):
             right_node = graph_of(right)[0] if isinstance(right, Tensor) else None
@@ -637,13 +654,6 @@ def binary(run: Interpreter, op: str, left: Value, right: Value, e: ir.Bin) -> V
         isinstance(left, Unknown) or isinstance(right, Unknown)
     ):
         return FOREIGN
-    if isinstance(left, Const) and isinstance(right, Const):
-        return fold(op, left.value, right.value)
-    if isinstance(left, (Number, Const)) and isinstance(right, (Number, Const)):
-        if any(isinstance(v, Const) and isinstance(v.value, str) for v in (left, right)):
-            return Text()
-        merged = merged_number((left, right))
-        return merged if op in MEASURING else replace(merged, measure="")
     if isinstance(left, Sequence) and isinstance(right, Sequence) and op == "+":
         a, b = left.cells.get("items"), right.cells.get("items")
         if isinstance(a, tuple) and isinstance(b, tuple):
@@ -670,6 +680,15 @@ def binary(run: Interpreter, op: str, left: Value, right: Value, e: ir.Bin) -> V
     if isinstance(left, Object) or isinstance(right, Object):
         return operator_method(run, op, left, right, e)
     return UNKNOWN
+
+
+def binary_numbers(op: str, left: Const | Number, right: Const | Number) -> Value:
+    if isinstance(left, Const) and isinstance(right, Const):
+        return fold(op, left.value, right.value)
+    if any(isinstance(v, Const) and isinstance(v.value, str) for v in (left, right)):
+        return Text()
+    merged = merged_number((left, right))
+    return merged if op in MEASURING or not merged.measure else replace(merged, measure="")
 
 
 def dead_term(run: Interpreter, left: Value, right: Value, result: Tensor, e: ir.Bin) -> None:

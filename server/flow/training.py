@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from .. import ir, torchlib
@@ -205,14 +205,14 @@ def backward(
         run.notes["unknown backward"] = True
         taint_all(run)
         return nothing
-    if not sure_graph(tensor) and not grad:
-        taint_all(run)
     event.cuts = tensor.cuts
     node, sure = graph_of(tensor)
     event.opaque = not sure
+    found = walk(node)
+    if not sure_graph(tensor) and not grad:
+        taint_all(run, besides=found.sure if sure else ())
     if node is None:
         return nothing
-    found = walk(node)
     event.nodes = tuple(found.nodes)
     event.cuts = tuple(dict.fromkeys((*found.cuts, *tensor.cuts)))
     event.zero = tuple(found.zero)
@@ -280,12 +280,17 @@ def taint(run: Interpreter, node: Node) -> None:
         run.state.set(leaf.cells, "grad", Grad("?", scaled=None))
 
 
-def taint_all(run: Interpreter) -> None:
-    """A backward from something unknown: any leaf that an optimizer holds may have got a gradient."""
+def taint_all(run: Interpreter, besides: Collection[Leaf] = ()) -> None:
+    """A backward from something unknown: any leaf that an optimizer holds may have got a gradient.
+
+    `besides` are those that surely get one.
+    """
     run.notes["taint"] = True
+    known = set(besides)
     for obj in run.objects:
         for leaf in optimizer_leaves(obj):
-            run.state.set(leaf.cells, "grad", Grad("?", scaled=None))
+            if leaf not in known:
+                run.state.set(leaf.cells, "grad", Grad("?", scaled=None))
 
 
 def _binding(run: Interpreter, e: ir.Call) -> Place | None:

@@ -35,6 +35,8 @@ def check(flow: Flow) -> Iterable[Finding]:
             and (below(event.container) & wanted(flow) or evaluated_by(flow, event) is not None)
         ):
             continue
+        if event.how == "sum" and id(getattr(event.container, "node", None)) in wanted(flow):
+            continue  # a backward goes through the sum itself: backward-twice says it
         if event.value.node is not None:
             trail = (*reversed(call_steps(event.stack, event.value.node.stack)), *trail)  # how it comes here
         yield Finding(
