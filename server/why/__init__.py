@@ -16,14 +16,13 @@ from dataclasses import dataclass
 
 from ..findings import Place, Step
 from ..workspace import Workspace
-from .causes import LIKELY, POSSIBLE, SURE, Answer, Ranking, Seen, answers, findings, seen, suspects, without_gradient
+from .causes import LIKELY, POSSIBLE, SURE, Answer, Ranking, answers, findings
 from .errors import Error, errors, find, find_in
+from .line import Line, suspects
 from .places import Located, Locator, entry_of, folders_of, is_library, roots
 from .tracebacks import Frame, Raised, read
 
 TEXT_LIMIT = 64_000_000  # characters; a longer log should be cut by who has it
-
-GRADIENT_MISSING = "no-gradient-yet"  # the entry for a `.grad` that is None
 
 Opened = Callable[[list[str]], Workspace]  # a workspace of these folders
 
@@ -95,15 +94,16 @@ def explain(
     found, silenced, engine_notes = findings(workspace, paths)
     ranked = Ranking(workspace, error, frames, forward).order(found)
     made = answers(workspace, ranked, silenced)
-    known = seen(workspace, frames[-1]) if frames else Seen("", (), ())
-    made = _with_line(made, error, frames, known, workspace)
+    line = Line(workspace, frames[-1]) if frames else None
+    if line is not None:
+        made = _with_line(made, error, line)
     made = _with_suspects(made, workspace, error, frames)
     return Explanation(
         raised,
         error,
         tuple(frames),
         tuple(made),
-        _check(error, known),
+        _check(error, line.subject if line is not None else ""),
         _probe(error, script or (frames[0].path if frames and frames[0].is_module else None), command, folder),
         (*_notes(raised, frames, folder), *engine_notes),
         others,
@@ -135,32 +135,28 @@ def chosen(text: str) -> tuple[Raised | None, Error | None, int]:
     return (own or every)[-1], None, len(every) - 1
 
 
-def _with_line(
-    made: list[Answer], error: Error | None, frames: Sequence[Located], known: Seen, workspace: Workspace
-) -> list[Answer]:
+def _with_line(made: list[Answer], error: Error | None, line: Line) -> list[Answer]:
     """What is known of the line that raised: with the first answer if that is a good one, else as an answer of its own."""
-    if not frames:
-        return made
+    facts = line.facts()
     if made and made[0].certainty in (SURE, LIKELY):
-        return [made[0]._replace(facts=known.facts[:1]), *made[1:]]
-    place = frames[-1].place
-    missing = without_gradient(workspace, frames[-1]) if error is not None and error.name == GRADIENT_MISSING else None
-    if missing is not None:
-        return [Answer(missing.note, LIKELY, place, missing.trail, None, None, known.facts), *made]
+        return [made[0]._replace(facts=facts[:1]), *made[1:]]
+    evidence = line.evidence(error) if error is not None else None
+    if evidence is not None:
+        return [Answer(evidence.title, LIKELY, line.place, evidence.trail, None, None, facts), *made]
     if error is not None and error.line:
-        return [Answer(error.line, LIKELY, place, (), None, None, known.facts), *made]
-    steps = tuple(step for step in known.trail if step.place != place)
-    subject = f"`{known.subject}`" if known.subject else "this line"
+        return [Answer(error.line, LIKELY, line.place, (), None, None, facts), *made]
+    steps = line.origins()
+    subject = f"`{line.subject}`" if line.subject else "this line"
     if steps:
         where = "these places" if len(steps) > 1 else "this place"
         title = f"no rule is sure of the cause; what is known of {subject} leads to {where}"
-    elif known.facts:
+    elif facts:
         title = f"no rule is sure of the cause; this is what is known of {subject}"
     elif error is not None:
         title = "it is raised here; no rule finds the cause in the code around it"
     else:
         title = "it is raised here"
-    return [Answer(title, POSSIBLE, place, steps, None, None, known.facts), *made]
+    return [Answer(title, POSSIBLE, line.place, steps, None, None, facts), *made]
 
 
 def _with_suspects(
@@ -177,12 +173,10 @@ def _with_suspects(
     return [*made, Answer(title, POSSIBLE, steps[0].place, tuple(steps[1:]))]
 
 
-def _check(error: Error | None, known: Seen) -> str:
-    if error is None or not error.check:
+def _check(error: Error | None, subject: str) -> str:
+    if error is None or not error.check or ("{it}" in error.check and not subject):
         return ""
-    if "{it}" in error.check and not known.subject:
-        return ""
-    return error.check.replace("{it}", known.subject)
+    return error.check.replace("{it}", subject)
 
 
 def _probe(error: Error | None, script: str | None, command: Sequence[str], folder: str) -> str:

@@ -12,7 +12,8 @@ from .tracebacks import Raised
 _ENTRY = re.compile(r"^## ([\w-]+)\n", re.MULTILINE)
 _FIELD = re.compile(r"^- (\w+): (.+)$", re.MULTILINE)
 _PROGRAM = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-FIELDS = frozenset({"here", "elsewhere", "when", "line", "look", "check", "probe", "words"})
+SEEKS = frozenset({"", "graph", "inference", "gradients"})
+FIELDS = frozenset({"here", "elsewhere", "when", "seek", "line", "look", "check", "probe", "words"})
 
 
 class Error(NamedTuple):
@@ -24,6 +25,7 @@ class Error(NamedTuple):
     here: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
     when: str = ""
+    seek: str = ""
     line: str = ""
     look: str = ""
     check: str = ""
@@ -65,6 +67,7 @@ def _read(name: str, body: str) -> Error:
         here=names("here"),
         elsewhere=names("elsewhere"),
         when=fields.get("when", "").strip("`"),
+        seek=fields.get("seek", ""),
         line=fields.get("line", ""),
         look=fields.get("look", ""),
         check=fields.get("check", "").strip("`"),

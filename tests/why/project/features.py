@@ -1,0 +1,3 @@
+def encode(model, batch):
+    hidden = model(batch)
+    return hidden.detach()
