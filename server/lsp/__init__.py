@@ -12,12 +12,25 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .engine import Engine
 
+HELP = """\
+usage: gradline server [--stdio]
+
+Speak LSP with an editor, over standard input and output. Editors start this by
+themselves; docs/editors.md says how to tell yours.
+
+options:
+  -h, --help  show this help message and exit
+  --stdio     the only way there is; editors add it"""
+
 
 def main(arguments: Sequence[str] = (), engine: Callable[[], Engine] | None = None) -> int:
     """Serves over stdin and stdout until the client says exit or goes away; returns the process's exit code.
 
     `arguments` may hold `--stdio`, which clients add by themselves. `engine` replaces the real one (for tests).
     """
+    if {"-h", "--help"} & set(arguments):
+        print(HELP)
+        return 0
     from .server import run
 
     return run(arguments, engine)
