@@ -88,6 +88,11 @@ def differences(ranks: list[dict]) -> list[dict[str, Any]]:
     modes = {r["rank"]: r["grad_mode"]["on_at_end"] for r in ranks}
     if len(set(modes.values())) > 1:
         out.append({"kind": "grad mode", "message": f"grad mode at the end: {modes}"})
+    out += _switches(ranks)
+    steps = {r["rank"]: r.get("backward_calls") for r in ranks}
+    if len(set(steps.values())) > 1 and not any(r.get("exception") for r in ranks):
+        out.append({"kind": "backward calls", "message": f"backward calls by rank: {steps}"})
+    out += _unused(ranks)
     base = {row["name"]: row for row in first.get("parameters", ())}
     for other in ranks[1:]:
         rows = {row["name"]: row for row in other.get("parameters", ())}
@@ -115,6 +120,44 @@ def differences(ranks: list[dict]) -> list[dict[str, Any]]:
             text = f"rank {first['rank']} and rank {other['rank']} do not have the same parameters"
             out.append({"kind": "parameters", "message": text, "parameters": missing[:200]})
     return out
+
+
+def _switches(ranks: list[dict]) -> list[dict[str, Any]]:
+    """Places that switch grad mode off on some ranks and not on others."""
+    where: dict[tuple, dict[int, dict]] = {}
+    for report in ranks:
+        for change in report["grad_mode"].get("changes", ()):
+            at = change.get("decorated") or change.get("at") or change.get("library")
+            if not change["mode"] and change["how"] != "left" and at:
+                where.setdefault((change["via"], at["file"], at["line"]), {})[report["rank"]] = at
+    out = []
+    for (via, _, line), seen in where.items():
+        if len(seen) < len(ranks):
+            at = next(iter(seen.values()))
+            text = f"{via} switches grad mode off in line {line} on rank {_names(seen)} alone"
+            out.append({"kind": "grad mode", "message": text, "at": at, "ranks": sorted(seen)})
+    return out[:20]
+
+
+def _unused(ranks: list[dict]) -> list[dict[str, Any]]:
+    """Modules with parameters that ran on some ranks and not on others."""
+    ran: dict[str, set[int]] = {}
+    for report in ranks:
+        for module in report.get("modules", ()):
+            if module["parameters"] and not module.get("compiled"):
+                ran.setdefault(module["name"], set()).update([report["rank"]] if module["calls"] else [])
+    apart: dict[tuple, list[str]] = {}
+    for name, on in ran.items():
+        if on and len(on) < len(ranks):
+            apart.setdefault(tuple(sorted(on)), []).append(name)
+    return [
+        {"kind": "modules", "message": f"{', '.join(names[:5])} ran on rank {_names(on)} alone", "modules": names[:200]}
+        for on, names in apart.items()
+    ]
+
+
+def _names(ranks: Any) -> str:
+    return ", ".join(map(str, sorted(ranks)))
 
 
 def _states_differ(one: dict, other: dict) -> bool:

@@ -34,6 +34,8 @@ def show(report: dict[str, Any], console: Console | None = None) -> None:
         console.print(_grad_mode(report))
     if report.get("iterations"):
         console.print(_iterations(report))
+    if report.get("compile"):
+        console.print(_compile(report))
     if report.get("ranks"):
         console.print(_ranks(report))
     if report.get("gradcheck"):
@@ -162,7 +164,9 @@ def _modules(report: dict[str, Any]) -> Tree:
         for state in ("none", "zero", "not finite", "frozen"):
             if total["states"].get(state):
                 line.append(f"  {total['states'][state]} {state}", style=STATES[state])
-        if not module["calls"]:
+        if module.get("compiled"):
+            line.append("  inside compiled code", style="dim")
+        elif not module["calls"]:
             line.append("  never called", style="dim" if not total["states"] else "bold red")
         elif module["calls_off"]:
             line.append(f"  {module['calls_off']} of {module['calls']} calls with grad mode off", style="blue")
@@ -186,14 +190,32 @@ def _grad_mode(report: dict[str, Any]) -> Table:
 
 def _iterations(report: dict[str, Any]) -> Table:
     table = Table(title="steps", title_justify="left", box=None, padding=(0, 1))
-    for title in ("optimizer", "forward", "backward", "step", "peak memory", "peak GPU memory"):
+    on_gpu = any(entry.get("gpu_memory") for entry in report["iterations"])
+    for title in ("optimizer", "forward", "backward", "step"):
         table.add_column(title, justify="left" if title == "optimizer" else "right")
     for entry in report["iterations"][:8]:
-        times = [
-            f"{entry[k] * 1000:.1f} ms" if entry[k] is not None else "-" for k in ("forward_s", "backward_s", "step_s")
-        ]
-        memory = [f"{entry[k] / (1 << 20):.0f} MiB" if entry[k] else "-" for k in ("memory", "gpu_memory")]
-        table.add_row(entry["optimizer"], *times, *memory)
+        cells = []
+        for phase in ("forward", "backward", "step"):
+            seconds, memory = entry.get(f"{phase}_s"), entry.get(f"{phase}_memory")
+            gpu = entry.get(f"{phase}_gpu_memory")
+            parts = [f"{seconds * 1000:.1f} ms" if seconds is not None else "-"]
+            parts += [f"{memory / (1 << 20):.0f} MiB"] if memory else []
+            parts += [f"GPU {gpu / (1 << 20):.0f} MiB"] if gpu else []
+            cells.append(", ".join(parts))
+        table.add_row(entry["optimizer"], *cells)
+    table.caption = "time and peak memory" + (", the GPU's the highest so far" if on_gpu else "")
+    table.caption_justify = "left"
+    return table
+
+
+def _compile(report: dict[str, Any]) -> Table:
+    said = report["compile"]
+    table = Table(title=f"torch.compile: {said['graphs']} graphs", title_justify="left", box=None, padding=(0, 1))
+    for title in ("", "place", "times", "reason"):
+        table.add_column(title, overflow="fold")
+    for event in [*said["breaks"], *said["recompiles"]][:20]:
+        where = escape(place(event["at"], report["cwd"]))
+        table.add_row(event["kind"], where, str(event["count"]), escape(event["reason"]))
     return table
 
 

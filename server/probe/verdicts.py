@@ -50,8 +50,6 @@ def read(findings: Any) -> list[Claim]:
         raise ValueError("the findings are no list: the JSON of gradline check is needed")
     claims = []
     for entry in findings:
-        if entry.get("cell") is not None:
-            continue
         related = entry.get("related") or []
         claims.append(
             Claim(
@@ -59,14 +57,21 @@ def read(findings: Any) -> list[Claim]:
                 entry.get("name", ""),
                 entry["message"],
                 entry.get("severity", "warning"),
-                os.path.abspath(entry["filename"]),
+                _file(entry),
                 entry["location"]["row"],
                 entry["end_location"]["row"],
                 entry["location"]["column"],
-                tuple((os.path.abspath(step["filename"]), step["location"]["row"]) for step in related),
+                tuple((_file(step), step["location"]["row"]) for step in related),
             )
         )
     return claims
+
+
+def _file(place: dict[str, Any]) -> str:
+    """The file as the agent names it: a notebook's cell is `study.ipynb#cell=N`, counted over all cells from 0."""
+    cell = place.get("cell")
+    path = os.path.abspath(place["filename"])
+    return path if cell is None else f"{path}#cell={cell - 1}"
 
 
 def static_findings(asked: Asked) -> tuple[list[Claim], str]:
@@ -111,6 +116,7 @@ def judge(report: dict[str, Any], claims: list[Claim]) -> None:
         verdict, because, finding = _one(report, claim)
         report["verdicts"].append(
             {
+                "id": f"{claim.file}:{claim.line}:{claim.column}:{claim.code}",
                 "code": claim.code,
                 "name": claim.name,
                 "message": claim.message,

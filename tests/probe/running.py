@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
 import os
 import re
 import subprocess
 import sys
 import textwrap
+import time
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+import gradline.probe
+from gradline.probe import options, result
 
 PYTHON = os.environ.get("GRADLINE_PROBE_PYTHON", sys.executable)  # the program's interpreter; see matrix.py
 needs_torch = pytest.mark.skipif(
@@ -21,6 +28,24 @@ needs_torch = pytest.mark.skipif(
 same_interpreter = pytest.mark.skipif(sys.executable != PYTHON, reason="gradline is not installed in that interpreter")
 CALL = "import sys; from gradline.probe import main; sys.exit(main(sys.argv[1:]))"
 MARK = re.compile(r"#\s*<-\s*([\w-]+)")
+
+
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+AGENT = Path(gradline.probe.__file__).parent / "agent"
+
+
+@functools.lru_cache
+def installed(module: str) -> bool:
+    """Whether the program's interpreter has a module."""
+    code = f"import sys, importlib.util; sys.exit(importlib.util.find_spec({module!r}) is None)"
+    return subprocess.run([PYTHON, "-c", code], capture_output=True, check=False).returncode == 0
+
+
+def needs(*modules: str) -> None:
+    """Skip the test, with a message, where the program's interpreter lacks one of these."""
+    for module in modules:
+        if not installed(module):
+            pytest.skip(f"{module} is not installed in the program's interpreter")
 
 
 def write(folder: Path, files: dict[str, str]) -> None:
@@ -46,6 +71,62 @@ def probe(folder: Path, *arguments: str, timeout: float = 120, check: bool = Fal
     out.unlink()
     report["process"] = done
     return report
+
+
+@functools.lru_cache
+def _forks() -> subprocess.Popen:
+    """The process whose forks run programs; started when first needed, ended with us."""
+    words = [PYTHON, str(Path(__file__).with_name("forked.py")), str(AGENT)]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    atexit.register(process.kill)
+    return process
+
+
+def quick(folder: Path, *arguments: str, **more: Any) -> dict[str, Any]:
+    """The report of a program that runs under the agent in a fork: no supervisor, no isolation, no static findings.
+
+    `arguments` are those of `gradline probe`, `more` goes into the agent's options; `output` in the report is what the
+    program printed, `counted` the number of findings that the command would exit with 1 for.
+    """
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    own = ["--cwd", str(folder), "--python", PYTHON]
+    asked = options.parse([*arguments[:at], *own, *arguments[at:]])
+    out = folder.parent / f"{folder.name}-{len(list(folder.parent.iterdir()))}"
+    out.mkdir()
+    job = {
+        "folder": str(folder),
+        "said": str(out / "said"),
+        "options": {**asked.options, "report_dir": str(out), "roots": [str(folder)], **more},
+    }
+    process = _forks()
+    assert process.stdin is not None and process.stdout is not None
+    print(json.dumps(job), file=process.stdin, flush=True)
+    status = json.loads(process.stdout.readline())
+    text = (out / "said").read_text(encoding="utf-8")
+    reports = [json.loads(path.read_text(encoding="utf-8")) for path in out.glob("report-*.json")]
+    assert reports, text
+    outcome = {"reports": reports, "status": status, "why": None, "seconds": 0.0, "isolation": {"kind": "none"}}
+    report = result.merge(outcome, asked, "", "")
+    return {**report, "output": text, "counted": result.counts(report)}
+
+
+def wait_until(true: Callable[[], object], seconds: float) -> bool:
+    until = time.time() + seconds
+    while not true() and time.time() < until:
+        time.sleep(0.1)
+    return bool(true())
+
+
+def alive(marker: str) -> list[int]:
+    """Processes whose command line holds the marker."""
+    found = []
+    for name in os.listdir("/proc"):
+        try:
+            if name.isdigit() and marker.encode() in Path(f"/proc/{name}/cmdline").read_bytes():
+                found.append(int(name))
+        except OSError:
+            continue
+    return found
 
 
 def marks(folder: Path) -> set[tuple[str, str, int]]:

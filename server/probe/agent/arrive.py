@@ -10,24 +10,24 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from . import backward, cuts, extras, grad_mode, modules, optimizers, writes
+from . import backward, compiling, cuts, extras, grad_mode, modules, optimizers, phases, writes
 from .run import Run
 
 OLDEST = (1, 13)
 
 
-def when_torch(call: Callable[[], None]) -> None:
-    """Run `call` at the end of the program's own `import torch`, before any name is bound from it."""
-    if "torch" in sys.modules:
+def when_imported(name: str, call: Callable[[], object]) -> None:
+    """Run `call` at the end of the program's own import of a top-level module, before any name is bound from it."""
+    if name in sys.modules:
         call()
         return
 
     class Finder(importlib.abc.MetaPathFinder):
-        def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-            if name != "torch":
+        def find_spec(self, wanted: str, path: Any = None, target: Any = None) -> Any:
+            if wanted != name:
                 return None
             sys.meta_path.remove(self)
-            spec = importlib.util.find_spec("torch")
+            spec = importlib.util.find_spec(name)
             if spec is None or spec.loader is None:
                 return spec
             loader = spec.loader
@@ -48,6 +48,8 @@ def install(run: Run) -> None:
     """Put every hook in; one that does not fit this torch is a note."""
     torch = sys.modules["torch"]
     run.torch = torch
+    run.phases = phases.Phases(torch)
+    run.undo.append(run.phases.close)
     version = tuple(int(part) for part in str(torch.__version__).split("+")[0].split(".")[:2] if part.isdigit())
     if version < OLDEST:
         run.note(f"torch {torch.__version__} is older than 1.13: the probe may see less than it should")
@@ -57,7 +59,7 @@ def install(run: Run) -> None:
     fraction = options.get("gpu_fraction")
     if fraction:
         torch.cuda._lazy_call(lambda: torch.cuda.set_per_process_memory_fraction(fraction))
-    hooks = [grad_mode, backward, modules, optimizers, extras]
+    hooks = [grad_mode, backward, modules, optimizers, extras, compiling]
     if options["level"] == "full":
         hooks.append(cuts)
     for hook in hooks:

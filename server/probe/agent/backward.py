@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import collections
+import gc
 import sys
 import time
 from typing import Any
 
 from . import grad_mode, ops, sources
-from .places import show
+from .places import Place, show
 from .run import Run
 
 MAX_RECORDS = 128
@@ -33,6 +35,7 @@ def install(run: Run) -> None:
             run.safely(failed, run, record, error)
             raise
         run.busy -= 1
+        run.safely(run.wait)
         if not run.safely(after, run, record, time.perf_counter() - start):
             run.blind = True  # what has a gradient is not known: nothing may be said of what has none
         run.maybe_stop()
@@ -71,6 +74,9 @@ def first(tensors: Any) -> Any:
 
 
 def before(run: Run, tensors: Any, args: tuple, kwargs: dict, frame: Any) -> dict:
+    run.phases.add("forward", run.forward_seconds + run.wait())
+    run.phases.ends("forward")
+    run.forward_seconds = 0.0
     run.backward_calls += 1
     run.since_step += 1
     run.idle = False
@@ -116,6 +122,7 @@ def before(run: Run, tensors: Any, args: tuple, kwargs: dict, frame: Any) -> dic
             record["value"] = value if finite else str(value)
             if not finite:
                 run.anomalies.append({"kind": "loss is not finite", "value": str(value), "at": record["at"]})
+                run.look_everywhere = run.first_bad is None
         leaves, nodes = run.walk(tensor)
         record["graph_nodes"], record["leaves"] = len(nodes), len(leaves)
         record["_leaves"] = set(leaves)
@@ -132,6 +139,7 @@ def before(run: Run, tensors: Any, args: tuple, kwargs: dict, frame: Any) -> dic
         run.loss_marks |= keys
         record["cuts_feeding_the_loss"] = [[*list(key[0] or ("?", 0)), key[1]] for key in list(keys)[:50]]
         _dead_terms(run, tensor)
+        _broadcasts(run, tensor)
         retain = kwargs.get("retain_graph", args[1] if len(args) > 1 else None)
         create = kwargs.get("create_graph", args[2] if len(args) > 2 else False)
         here = sum(step == run.steps for _, step in run.loss_nodes)
@@ -139,7 +147,7 @@ def before(run: Run, tensors: Any, args: tuple, kwargs: dict, frame: Any) -> dic
             # holding a node holds what its graph saved: only of graphs that backward frees, and of few
             run.loss_nodes.append((tensor.grad_fn, run.steps))
             del run.loss_nodes[:-4]
-        parameters = run.parameters()
+        parameters = record["_parameters"] = run.parameters()
         run.had = {}
         for key, (_, parameter) in parameters.items():
             if key not in run.stepped:
@@ -150,7 +158,6 @@ def before(run: Run, tensors: Any, args: tuple, kwargs: dict, frame: Any) -> dic
                 run.stale.pop(key, None)
             else:
                 run.had[key] = (parameter, gradient._version)
-    _memory(run, record, "before")
     return record
 
 
@@ -194,16 +201,32 @@ def _dead_terms(run: Run, loss: Any) -> None:
             entry[3].setdefault("backward", run.backward_calls)
 
 
-def _memory(run: Run, record: dict, when: str) -> None:
-    cuda = run.torch.cuda
-    if cuda.is_initialized():
-        cuda.synchronize()
-        record[f"gpu_peak_{when}"] = cuda.max_memory_allocated()
+def _broadcasts(run: Run, loss: Any) -> None:
+    """Differences of (N, 1) and (N,) from which the loss was made by nothing but elementwise operations and sums."""
+    waiting, run.broadcasts = run.broadcasts, []  # they hold the graph: only until its backward
+    if not waiting or loss.numel() != 1:
+        return
+    chain: set = set()
+    todo = [loss.grad_fn]
+    while todo and len(chain) < 64:
+        node = todo.pop()
+        if node is None or node in chain or not any(word in type(node).__name__ for word in ops.ELEMENTWISE_NODES):
+            continue
+        chain.add(node)
+        todo.extend(after for after, _ in node.next_functions)
+    for node, shapes, place in waiting:
+        at = run.one(place)
+        if node not in chain or any(e["rule"] == "broadcast-loss" and e["at"] == at for e in run.extra):
+            continue
+        size = max(shape[0] for shape in shapes)
+        text = f"shapes {shapes[0]} and {shapes[1]} are broadcast to [{size}, {size}]: every prediction is compared with every target"
+        run.extra.append({"rule": "broadcast-loss", "message": text, "at": at, "confidence": "likely", "evidence": []})
 
 
 def failed(run: Run, record: dict, error: BaseException) -> None:
     record["ok"] = False
     record.pop("_nodes", None)
+    record.pop("_parameters", None)
     run.had = {}
     text = str(error)
     record["error"] = f"{type(error).__name__}: {text.splitlines()[0][:400] if text else ''}"
@@ -212,9 +235,9 @@ def failed(run: Run, record: dict, error: BaseException) -> None:
 
 
 def norms(run: Run, gradients: list) -> list[float]:
-    """The 2-norm of each gradient, with one wait per device."""
+    """The 2-norm of each gradient, with one call and one wait per device and dtype."""
     torch = run.torch
-    by_device: dict[Any, list[tuple[int, Any]]] = {}
+    groups: dict[Any, list[tuple[int, Any]]] = {}
     out = [0.0] * len(gradients)
     for index, gradient in enumerate(gradients):
         values = local(gradient).detach()
@@ -224,13 +247,22 @@ def norms(run: Run, gradients: list) -> list[float]:
             continue
         if values.is_complex():
             values = torch.view_as_real(values)
-        dtype = values.dtype if values.dtype == torch.float64 else torch.float32
-        norm = torch.linalg.vector_norm(values, dtype=dtype).double()
-        by_device.setdefault(values.device, []).append((index, norm))
-    for entries in by_device.values():
-        for (index, _), value in zip(entries, torch.stack([norm for _, norm in entries]).tolist()):
+        groups.setdefault((values.device, values.dtype), []).append((index, values))
+    for (_, dtype), entries in groups.items():
+        found = _each_norm(torch, [values for _, values in entries], dtype)
+        for (index, _), value in zip(entries, torch.stack(found).tolist()):
             out[index] = value
     return out
+
+
+def _each_norm(torch: Any, tensors: list, dtype: Any) -> Any:
+    if dtype in (torch.float32, torch.float64):
+        try:
+            return torch._foreach_norm(tensors, 2)
+        except (AttributeError, RuntimeError, TypeError):
+            pass
+    wide = dtype if dtype == torch.float64 else torch.float32  # a half's square overflows
+    return [torch.linalg.vector_norm(values, dtype=wide) for values in tensors]
 
 
 def after(run: Run, record: dict, seconds: float) -> bool:
@@ -238,18 +270,17 @@ def after(run: Run, record: dict, seconds: float) -> bool:
     torch = run.torch
     record["ok"] = True
     record["seconds"] = round(seconds, 6)
-    record["forward_seconds"] = round(run.forward_seconds, 6)
-    run.forward_seconds = 0.0
+    run.phases.add("backward", seconds)
+    run.phases.ends("backward")
     with run.quiet(), torch.no_grad():
-        _memory(run, record, "after")
-        nodes = record.pop("_nodes", set())
+        nodes, parameters = record.pop("_nodes", set()), record.pop("_parameters", None) or run.parameters()
         _age(run, nodes)
         for key in record.get("_leaves", ()):
             run.fresh.setdefault(key, []).append(run.backward_calls)
         run.grad_read = False
         if len(run.backwards) >= MAX_RECORDS:
             return True
-        named = [(key, name, p.grad) for key, (name, p) in run.parameters().items() if p.is_leaf and p.requires_grad]
+        named = [(key, name, p.grad) for key, (name, p) in parameters.items() if p.is_leaf and p.requires_grad]
         none = [name for _, name, gradient in named if gradient is None]
         have = [(key, name, gradient) for key, name, gradient in named if gradient is not None]
         zero: list[str] = []
@@ -285,7 +316,9 @@ def after(run: Run, record: dict, seconds: float) -> bool:
             "smallest": min(good, default=0.0),
         }
         if bad:
-            run.anomalies.append({"kind": "gradient is not finite", "params": bad[:20], "at": record["at"]})
+            made = run.bad_backward
+            entry = {"kind": "gradient is not finite", "params": bad[:20], "at": record["at"]}
+            run.anomalies.append({**entry, "made": made} if made else entry)
     return True
 
 
@@ -317,6 +350,29 @@ def _meets(node: Any, nodes: set) -> bool:
             return True
         level = [after for one in level[:16] for after, _ in one.next_functions if after is not None]
     return False
+
+
+def kept_losses(run: Run) -> Place | None:
+    """The line that puts losses into a list with their graphs: an earlier step's loss is alive, and a list holds it."""
+    if not run.loss_nodes:
+        return None
+    steps = dict(run.loss_nodes)
+    last = run.loss_nodes[-1][1]
+    living = (ref() for ref, _ in list(run.born.values()))
+    earlier = [t for t in living if t is not None and t.grad_fn is not None and steps.get(t.grad_fn, last) < last]
+    lines = [r["at"] for r in run.backwards if r.get("ok") and r["at"] and r["step"] < last]
+    if not earlier or not lines:
+        return None
+    first = lines[0]
+    place = sources.appended(Place(first["file"], first["line"], first["function"]))
+    if place is None:
+        return None
+    ids = {id(tensor) for tensor in earlier}
+    for holder in gc.get_referrers(*earlier):
+        mine = holder is earlier or not isinstance(holder, (list, collections.deque))
+        if not mine and any(id(item) in ids for item in holder):
+            return place
+    return None
 
 
 def kept_graphs(run: Run) -> list[tuple[Any | None, int]]:

@@ -14,6 +14,9 @@ from .run import Run
 
 IDLE_AFTER = 200_000  # calls without a module call or a backward: data is being prepared, stop looking until one comes
 CUT_WALK = 20_000
+MAX_GUARDED = 2_000  # operations whose backward is watched
+GUARD_DEPTH = 3
+MAX_BROADCASTS = 64
 
 
 def install(run: Run) -> None:
@@ -148,6 +151,37 @@ def _finite(run: Run, name: str, inputs: list, outputs: Any, place: Place | None
             run.first_bad = {"module": f"{name}()", "op": name, "at": one(place)}
 
 
+def _guard(run: Run, name: str, inputs: list, output: Any, place: Place | None) -> None:
+    """Watch the backward of an operation whose derivative may be infinite: it sees its own gradients come and go.
+
+    The hook lives and dies with the node of the graph, and gives nothing back, so that gradients stay what they are.
+    """
+    before = {t.grad_fn for t in inputs if t.grad_fn is not None}
+    level = [output.grad_fn]
+    for _ in range(GUARD_DEPTH):  # what Python functions are made of: `normalize` divides by a norm
+        for node in level:
+            if type(node).__name__.removesuffix("0").removesuffix("1").removesuffix("Backward") in ops.RISKY_NODES:
+                run.guarded += 1
+                node.register_hook(_watcher(run, name, type(node).__name__, place))
+        level = [n for one in level for n, _ in one.next_functions if n is not None and n not in before][:8]
+
+
+def _watcher(run: Run, name: str, node: str, place: Place | None) -> Any:
+    def watch(gradients: Any, arriving: Any) -> None:
+        if run.done or run.bad_backward is not None or not run.values_visible():
+            return
+        run.safely(look, gradients, arriving)
+
+    def look(gradients: Any, arriving: Any) -> None:
+        isfinite = run.torch.isfinite
+        with run.quiet(), run.torch.no_grad():
+            bad = any(g is not None and not bool(isfinite(g).all()) for g in gradients)
+            if bad and all(g is None or bool(isfinite(g).all()) for g in arriving):
+                run.bad_backward = {"op": name, "node": node, "module": f"the backward of {name}()", "at": one(place)}
+
+    return watch
+
+
 def _no_log_probabilities(run: Run, name: str, source: Any, place: Place | None) -> None:
     with run.quiet(), run.torch.no_grad():
         largest = float(source.detach().max()) if source.numel() else 0.0
@@ -192,7 +226,7 @@ def make(run: Run) -> Any:
     class Watch(TorchFunctionMode):
         def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: Any = None) -> Any:
             result = func(*args, **kwargs) if kwargs else func(*args)
-            if run.busy or run.done or run.idle:
+            if run.busy or run.done or run.idle or run.stepping:
                 return result
             name = getattr(func, "__name__", "?")
             if name in ("__get__", "__set__"):
@@ -299,8 +333,14 @@ def make(run: Run) -> Any:
                     _squash(name, inputs[0], outputs[0], place)
                 if keys is not None and name in ops.ADD:
                     _dead_term(inputs, outputs[0], place)
-            if name in ops.RISKY and run.first_bad is None and not run.steps and run.values_visible():
-                run.safely(_finite, run, name, inputs, outputs, place)
+                if name in ops.SUBTRACT and len(inputs) == 2:
+                    _broadcast(inputs, outputs[0], place)
+            early = run.steps < run.options["steps"]
+            if (early and name in ops.RISKY) or run.look_everywhere:
+                if run.first_bad is None and run.values_visible():
+                    run.safely(_finite, run, name, inputs, outputs, place)
+                if early and through and name in ops.RISKY and run.guarded < MAX_GUARDED:
+                    run.safely(_guard, run, name, inputs, outputs[0], place)
         if live:
             keys = _cuts(name, inputs, outputs, result, keys, on, frame, place)
         elif name in ops.VALUE and keys and isinstance(result, float):
@@ -371,6 +411,18 @@ def make(run: Run) -> Any:
                 "evidence": [{"at": one(place), "note": f"{name} is called here"}],
             }
         )
+
+    def _broadcast(inputs: list, output: Any, place: Place | None) -> None:
+        """(N, 1) - (N,) is (N, N): every prediction against every target."""
+        one_, other = inputs
+        shapes = {tuple(one_.shape), tuple(other.shape)}
+        n = output.shape[0] if output.dim() == 2 else 0
+        if n < 2 or shapes != {(n, 1), (n,)} or one_.requires_grad == other.requires_grad:
+            return
+        live = one_ if one_.requires_grad else other
+        if live.is_leaf or len(run.broadcasts) >= MAX_BROADCASTS:
+            return  # a coordinate, a centre: no prediction
+        run.broadcasts.append((output.grad_fn, [list(one_.shape), list(other.shape)], place))
 
     def _dead_term(inputs: list, output: Any, place: Place | None) -> None:
         if output.numel() != 1 and not all(t.numel() == 1 for t in inputs):

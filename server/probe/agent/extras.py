@@ -1,4 +1,4 @@
-"""Smaller observations: warnings, clipping, loss scaling, data parallel wrappers, compiled functions, frozen tables."""
+"""Smaller observations: warnings, clipping, loss scaling, data parallel wrappers, frozen tables."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KNOWN_WARNINGS = (
 
 
 def install(run: Run) -> None:
-    for hook in (_warnings, _clipping, _scaler, _parallel, _compile, _pretrained):
+    for hook in (_warnings, _clipping, _scaler, _parallel, _pretrained):
         run.safely(hook, run)
 
 
@@ -56,6 +56,10 @@ def _warned(run: Run, message: Any, frame: Any) -> None:
     stack = run.places.stack(frame, 5)
     if len(run.warnings) < 100:
         run.warnings.append({"category": message.category.__name__, "text": text[:500], "at": show(stack)})
+    while frame is not None:
+        if frame.f_code.co_filename.replace("\\", "/").endswith("/torch/_dynamo/convert_frame.py"):
+            return  # while compiling: it is the compiler that does what is warned of
+        frame = frame.f_back
     for part, rule, words in KNOWN_WARNINGS:
         if part in text and not any(e["rule"] == rule and e["at"] == show(stack) for e in run.extra):
             run.extra.append(
@@ -187,41 +191,6 @@ def _parallel(run: Run) -> None:
         del cls.__getattr__
 
     run.undo.append(undo)
-
-
-def _compile(run: Run) -> None:
-    """`torch.compile` is switched off in the run, yet what was to be compiled is remembered."""
-    original = getattr(run.torch, "compile", None)
-    if original is None:
-        return
-
-    @functools.wraps(original)
-    def compiled(model: Any = None, *args: Any, **kwargs: Any) -> Any:
-        if model is not None and not run.done:
-            run.safely(_compiled, run, model)
-        return original(model, *args, **kwargs)
-
-    run.torch.compile = compiled
-    run.undo.append(lambda: setattr(run.torch, "compile", original))
-    method = run.torch.nn.Module.__dict__.get("compile")
-    if method is not None:
-
-        @functools.wraps(method)
-        def module_compiled(self: Any, *args: Any, **kwargs: Any) -> Any:
-            run.safely(_compiled, run, self)
-            return method(self, *args, **kwargs)
-
-        run.torch.nn.Module.compile = module_compiled
-        run.undo.append(lambda: setattr(run.torch.nn.Module, "compile", method))
-
-
-def _compiled(run: Run, model: Any) -> None:
-    function: Any | None = model
-    if isinstance(model, run.torch.nn.Module):
-        function = type(model).forward
-    code = getattr(functools.partial(function).func if callable(function) else None, "__code__", None)
-    if code is not None:
-        run.compiled[code] = getattr(model, "__qualname__", type(model).__name__)
 
 
 def _pretrained(run: Run) -> None:

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from . import sources
-from .backward import kept_graphs
+from .backward import kept_graphs, kept_losses
 from .places import Place, one
 from .run import Run
 
@@ -26,6 +26,7 @@ class Judge:
         self.stopped = stopped
         self.findings: list[dict] = []
         self.kept = run.safely(kept_graphs, run) or []
+        self.listed = run.safely(kept_losses, run)
         run.loss_nodes = []  # a node holds its parameters: a model that is gone must not seem to live
         self.parameters = run.parameters()
         self.held = run.held()
@@ -338,7 +339,10 @@ class Judge:
             call = run.calls.get(id(module))
             where = self._made_at(module, parents)
             used = any(key in run.leaves for key in keys)
-            if call is None and not used:
+            if call is None and not used and run.hears_dynamo:
+                text = f"{label} got no gradient from any loss; what happens inside compiled code is not seen"
+                self.add("no-gradient", text, where, "likely", (), names)
+            elif call is None and not used:
                 text = f"{label} takes no part in the forward pass"
                 confidence = "possible" if self._chosen_by_data(module, parents) else "certain"
                 self.add("unused", text, where, confidence, (), names)
@@ -668,9 +672,11 @@ class Judge:
                 )
                 self.add("not-finite", text, (first or a)["at"], "certain", [(a["at"], "backward")])
             elif kind == "gradient is not finite":
-                self.add(
-                    "not-finite", f"gradients are not finite: {', '.join(a['params'][:5])}", (run.first_bad or a)["at"]
-                )
+                text = f"gradients are not finite: {', '.join(a['params'][:5])}"
+                made = None if run.first_bad else a.get("made")
+                if made:
+                    text += f"; {made['module']} makes them so, of finite ones"
+                self.add("not-finite", text, (run.first_bad or made or a)["at"], "certain", [(a["at"], "backward")])
             elif kind == "gradients accumulate":
                 self._accumulate(a)
             elif kind == "stepped twice":
@@ -708,6 +714,9 @@ class Judge:
             steps = "an earlier step's graph" if count == 1 else f"the graphs of {count} steps"
             text = f"this total keeps {steps} alive: add loss.item() or loss.detach()"
             self.add("graph-kept", text, one(place), "likely")
+        if self.listed is not None:
+            text = "a list holds the losses of earlier steps with their graphs: append loss.item() or loss.detach()"
+            self.add("graph-kept", text, one(self.listed), "likely")
 
     # ------------------------------------------------------------------------------------------ modes, wrappers, flags
     def _modes(self) -> None:
@@ -823,6 +832,15 @@ class Judge:
             if entry.get("compiled"):
                 text = f"{entry['op']}() inside the compiled {entry['compiled']} breaks its graph at each call"
                 self.add("graph-break", text, entry["at"], "likely")
+        for event in self.run.compile_events:
+            times = f" ({event['count']} times)" if event["count"] > 1 else ""
+            if event["kind"] == "recompile":
+                text = f"{event['at']['function']} is compiled again{times}: {event['reason']}"
+                self.add("recompiled", text, event["at"], "possible")
+            else:
+                self.add(
+                    "graph-break", f"the compiled graph ends here{times}: {event['reason']}", event["at"], "possible"
+                )
 
     def _discarded(self) -> None:
         for entry in self.run.cuts.values():
@@ -858,6 +876,15 @@ class Judge:
             if made:
                 rule, where, evidence = "optimizer-non-leaf", made[-1]["at"], raised
                 text = f"{text}: it is the result of an operation here, and no leaf"
+        elif "Expected to have finished reduction in the prior iteration" in message:
+            unused = [f for f in self.findings if f["rule"] in ("unused", "no-gradient", "cut-graph") and f["at"]]
+            rule, evidence = "ddp-unused-parameters", raised
+            where = unused[0]["at"] if unused else at
+            names = sorted({name for f in unused for name in f.get("parameters", ())})
+            text = (
+                f"DistributedDataParallel waits for gradients that never come: {', '.join(names[:4]) or 'some parameters'}"
+                f"{' and more' if len(names) > 4 else ''} got none in the step before"
+            )
         elif "empty parameter list" in message and stack:
             place = self._used_up(stack, frames)
             if place is not None:

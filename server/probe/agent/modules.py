@@ -16,11 +16,18 @@ def install(run: Run) -> None:
     module_file = run.torch.nn.modules.module
     Module = run.torch.nn.Module
 
+    # dynamo traces hooks too: this is a constant to it, so that nothing of ours gets into the user's graphs
+    compiling = getattr(getattr(run.torch, "compiler", None), "is_compiling", None) or (lambda: False)
+
     def before(module: Any, args: Any) -> None:
+        if compiling():
+            return
         if run.ours():
             run.safely(_enter, run, module, args, sys._getframe(1))
 
     def after(module: Any, args: Any, output: Any) -> None:
+        if compiling():
+            return
         if run.ours():
             run.safely(_leave, run, module, output, sys._getframe(1))
 

@@ -125,9 +125,21 @@ RISKY = frozenset(
         "linalg_cholesky",
     ]
 )
-IN_PLACE = frozenset(["__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__", "__ipow__"])
 ADD = frozenset(["add", "__add__", "__radd__", "__iadd__", "add_", "sum", "stack", "cat"])
 ADD_NODES = ("Add", "Sum", "Stack", "Cat", "Mean", "Div", "Mul", "Squeeze", "View", "Unsqueeze", "ToCopy", "Select")
+# The backward nodes of operations whose derivative can be infinite or NaN where their values are finite.
+RISKY_NODES = (
+    "Sqrt", "Pow", "Log", "Div", "Norm", "LinalgVectorNorm", "Std", "Var", "Acos", "Asin", "Acosh", "Atanh", "Rsqrt",
+    "Reciprocal", "Exp", "Cdist", "Atan2", "Logit", "Xlogy", "BinaryCrossEntropy", "LinalgEigh", "LinalgSvd", "Lgamma",
+    "Digamma", "Tan", "Logsumexp", "Prod", "Hypot", "PairwiseDistance", "LinalgInv", "LinalgCholesky", "Expm1",
+)  # fmt: skip
+# On the way from a broadcast difference to a loss: element by element, then reduced.
+ELEMENTWISE_NODES = (
+    *ADD_NODES, "Pow", "Abs", "Neg", "Sqrt", "Log", "Exp", "SmoothL1", "Huber", "Clamp", "Relu", "Softplus", "Sub",
+    "Unsafe", "Clone", "Reshape", "Where", "Min", "Max", "Tanh", "Sigmoid",
+)  # fmt: skip
+SUBTRACT = frozenset(["sub", "__sub__", "__rsub__", "rsub", "subtract", "sub_", "__isub__"])
+IN_PLACE = frozenset(["__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__", "__ipow__"])
 RESHAPE = frozenset(
     [
         "reshape",

@@ -164,13 +164,15 @@ def _before(run: Run, optimizer: Any, args: tuple, kwargs: dict) -> None:
         closure = any(callable(a) for a in args[1:]) or callable(kwargs.get("closure"))
         run.safely(_look_before, run, optimizer, closure, sys._getframe(1))
         run.in_step = True
+        run.stepping = not closure
         run.step_started = time.perf_counter()
 
 
 def _after(run: Run, optimizer: Any) -> None:
     if run.ours():
+        run.safely(run.wait)
         seconds = time.perf_counter() - run.step_started
-        run.in_step = False
+        run.in_step = run.stepping = False
         run.safely(_look_after, run, optimizer, seconds, sys._getframe(1))
         run.maybe_stop()
 
@@ -257,53 +259,40 @@ def _look_after(run: Run, optimizer: Any, seconds: float, frame: Any) -> None:
             run.in_place.append((tuple(parameter.shape), "optimizer.step", stack[0] if stack else None))
     del run.in_place[:-2000]
     with run.quiet(), torch.no_grad():
-        same = 0
-        rows: list[tuple[int, Any, Any, bool]] = []
-        for parameter, before in run.snapshot:
-            now = _sample(parameter)
-            equal = now.shape == before.shape and bool(torch.equal(now, before))
-            same += equal
-            rows.append((id(parameter), now, before, equal))
-        moved = [(key, now, before) for key, now, before, equal in rows if not equal and now.is_floating_point()]
+        rows = [(id(parameter), _sample(parameter), before) for parameter, before in run.snapshot]
+        equal = _equal(run, [now for _, now, _ in rows], [before for _, _, before in rows])
+        moved = [row for row, same in zip(rows, equal) if not same and row[1].is_floating_point()]
         weight = _norms(run, [before for _, _, before in moved])
-        change = _norms(run, [now - before for _, now, before in moved])
+        change = _norms(run, _differences(run, [now for _, now, _ in moved], [before for _, _, before in moved]))
         for (key, _, _), w, c in zip(moved, weight, change):
             run.updates[key] = {"changed": True, "ratio": c / w if w else None, "weight": w}
-        for key, _, before, equal in rows:
-            if equal:
-                old = run.updates.get(key)
-                if old is None:
-                    run.updates[key] = {"changed": False, "ratio": 0.0, "weight": _norms(run, [before])[0]}
+        still = [row for row, same in zip(rows, equal) if same and row[0] not in run.updates]
+        for (key, _, _), w in zip(still, _norms(run, [before for _, _, before in still])):
+            run.updates[key] = {"changed": False, "ratio": 0.0, "weight": w}
         if rows:
-            entry["unchanged_first" if entry["steps"] == 1 else "unchanged_last"] = [same, len(rows)]
+            entry["unchanged_first" if entry["steps"] == 1 else "unchanged_last"] = [sum(equal), len(rows)]
         bad = [key for (key, _, _), c in zip(moved, change) if c != c or c == float("inf")]
         if bad:
             run.anomalies.append({"kind": "weights not finite after step", "count": len(bad), "at": show(stack)})
     run.snapshot = []
-    last = next((b for b in reversed(run.backwards) if b.get("ok")), {})
-    run.iterations.append(
-        {
-            "optimizer": entry["type"],
-            "forward_s": last.get("forward_seconds"),
-            "backward_s": last.get("seconds"),
-            "step_s": round(seconds, 6),
-            "memory": _peak(),
-            "gpu_memory": torch.cuda.max_memory_allocated() if torch.cuda.is_initialized() else None,
-        }
-    )
+    run.phases.add("step", seconds)
+    run.phases.ends("step")
+    run.iterations.append({"optimizer": entry["type"], **run.phases.taken()})
+
+
+def _differences(run: Run, now: list, before: list) -> list:
+    try:
+        return list(run.torch._foreach_sub(now, before))
+    except (AttributeError, RuntimeError, TypeError):  # of several shapes, dtypes or devices
+        return [one - other for one, other in zip(now, before)]
+
+
+def _equal(run: Run, now: list, before: list) -> list[bool]:
+    equal = run.torch.equal
+    return [one.shape == other.shape and bool(equal(one, other)) for one, other in zip(now, before)]
 
 
 def _norms(run: Run, tensors: list) -> list[float]:
     from .backward import norms
 
     return norms(run, [t if t.is_floating_point() or t.is_complex() else t.float() for t in tensors])
-
-
-def _peak() -> int | None:
-    """Peak resident memory of this process so far, in bytes; None where the system does not tell."""
-    try:
-        import resource
-    except ImportError:
-        return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024

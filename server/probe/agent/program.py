@@ -17,7 +17,7 @@ import traceback
 import types
 from typing import Any
 
-from . import arrive, lines, writes
+from . import arrive, lines, trackers, writes
 from .places import OWN, Places
 from .run import Run
 
@@ -32,7 +32,9 @@ def observe(options: dict[str, Any]) -> Run:
     def install() -> None:
         run.safely(arrive.install, run)
 
-    arrive.when_torch(install)
+    arrive.when_imported("torch", install)
+    if options.get("trackers"):
+        run.safely(trackers.keep_offline, run, options["trackers"])
     if options.get("watch_writes", True):
         writes.watch(run)
     if options.get("claims"):

@@ -44,9 +44,8 @@ def build(run: Run, stopped: str) -> dict[str, Any]:
             findings = Judge(run, stopped).all()
             run.safely(lambda: out.update(_tables(run)))
         out["cuda"] = torch.cuda.is_initialized()
-        counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
-        if counters and run.options.get("keep_compile"):
-            out["compile"] = {str(k): dict(v) for k, v in counters.items() if k in ("graph_break", "stats", "frames")}
+        if run.options.get("keep_compile"):
+            out["compile"] = _compile(run)
     out["findings"] = findings
     if run.gradcheck is not None:
         out["gradcheck"] = run.gradcheck
@@ -69,12 +68,25 @@ def build(run: Run, stopped: str) -> dict[str, Any]:
     out["anomalies"] = run.anomalies + (
         [dict(run.first_bad, kind="first output that is not finite")] if run.first_bad else []
     )
+    if run.bad_backward:
+        out["anomalies"].append(dict(run.bad_backward, kind="first backward that is not finite"))
     out["warnings"] = run.warnings
     out["writes"] = list(run.writes.values())[:300]
     out["exception"] = run.exception
     out["executed"] = sorted([file, line] for file, line in run.executed)
     out["notes"] = run.notes
     return out
+
+
+def _compile(run: Run) -> dict[str, Any]:
+    """What dynamo did: frames compiled, graphs, and each graph break and recompilation with its place and reason."""
+    counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", {})
+    return {
+        "frames": dict(counters.get("frames", {})),
+        "graphs": dict(counters.get("stats", {})).get("unique_graphs", 0),
+        "breaks": [event for event in run.compile_events if event["kind"] == "graph break"],
+        "recompiles": [event for event in run.compile_events if event["kind"] == "recompile"],
+    }
 
 
 def _rank(run: Run) -> dict[str, Any]:
@@ -162,6 +174,7 @@ def _modules(run: Run, index: dict[int, int]) -> list[dict]:
                 "depth": depth,
                 "calls": call.get("n", 0),
                 "calls_off": call.get("off", 0),
+                "compiled": run.hears_dynamo and not call,
                 "training": call.get("training", module.training),
                 "output": call.get("output"),
                 "at": at,

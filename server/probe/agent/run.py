@@ -68,6 +68,7 @@ class Run:
         self.train_at: dict[int, Place] = {}
         self.dead_relus: dict[int, dict] = {}
         self.forward_seconds = 0.0
+        self.phases: Any = None  # phases.Phases, once torch is there
         self.entered = 0.0
         # optimizers
         self.optimizers: list[dict] = []
@@ -86,6 +87,7 @@ class Run:
         self.snapshot: list[tuple] = []
         self.step_started = 0.0
         self.in_step = False
+        self.stepping = False  # inside a step without a closure: its operations are the optimizer's own
         self.blind = False
         # cuts
         self.cuts: dict[tuple, dict] = {}
@@ -103,9 +105,17 @@ class Run:
         self.functions: dict[type, set[int]] = {}  # custom autograd functions in a loss's graph -> leaves upstream
         self.made_leaf: dict[int, tuple] = {}
         self.first_bad: dict | None = None
+        self.bad_backward: dict | None = (
+            None  # the first operation whose backward made finite gradients infinite or NaN
+        )
+        self.guarded = 0
+        self.look_everywhere = False  # a loss was not finite, and no operation to blame was seen: look at all of them
+        self.broadcasts: list[tuple] = []
         # the rest
         self.scaled: Place | None = None
         self.compiled: dict[Any, str] = {}
+        self.compile_events: list[dict] = []
+        self.hears_dynamo = False
         self.parallel: list[dict] = []
         self.pretrained: dict[int, tuple] = {}
         self.extra: list[dict] = []  # findings that a hook is sure of on the spot
@@ -161,6 +171,14 @@ class Run:
         self.blind = True
         self.note("a CUDA graph was captured: what runs inside it is not looked at")
         return True
+
+    def wait(self) -> float:
+        """Wait for the GPU, so that times are those of the work itself; gives the seconds that took."""
+        if not self.torch.cuda.is_initialized():
+            return 0.0
+        start = time.perf_counter()
+        self.torch.cuda.synchronize()
+        return time.perf_counter() - start
 
     def grad_on(self) -> bool:
         return self.torch.is_grad_enabled()

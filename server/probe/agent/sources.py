@@ -175,6 +175,24 @@ def accumulates(place: Place) -> bool:
     return False
 
 
+def appended(place: Place) -> Place | None:
+    """A statement `....append(x)` in the function of `place`, where `x` is what `.backward` is called on there."""
+    name = receiver(place, "backward")
+    module = tree(place.file)
+    if name is None or module is None:
+        return None
+    for node in ast.walk(_function(module, place.line)):
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Call)
+            and isinstance(node.value.func, ast.Attribute)
+            and node.value.func.attr in ("append", "appendleft")
+            and [arg.id for arg in node.value.args if isinstance(arg, ast.Name)] == [name]
+        ):
+            return Place(place.file, node.lineno, place.function)
+    return None
+
+
 def duplicated(place: Place) -> Place | None:
     """A list or sum near `place`, in its function, that names one thing twice."""
     module = tree(place.file)

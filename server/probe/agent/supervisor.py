@@ -14,7 +14,7 @@ import threading
 import time
 from typing import Any
 
-from . import isolate
+from . import isolate, trackers
 
 START = os.path.join(os.path.dirname(os.path.abspath(__file__)), "start.py")
 SITE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "site")
@@ -23,24 +23,6 @@ POLL = 0.05
 MEMORY_EVERY = 0.5
 CALLER_GONE = "the caller went away"
 LAUNCH_GRACE = 15.0  # a launcher outlives its ranks by so many seconds at most, once each left its report
-
-
-def tracker_settings(folder: str) -> dict[str, str]:
-    """Environment that keeps experiment trackers from sending anything; what they write goes to `folder`."""
-    return {
-        "WANDB_MODE": "disabled",
-        "WANDB_SILENT": "true",
-        "WANDB_DIR": folder,
-        "MLFLOW_TRACKING_URI": "file:" + os.path.join(folder, "mlruns"),
-        "COMET_MODE": "disabled",
-        "COMET_OFFLINE_DIRECTORY": folder,
-        "NEPTUNE_MODE": "debug",
-        "CLEARML_OFFLINE_MODE": "1",
-        "SWANLAB_MODE": "disabled",
-        "TRACKIO_DIR": os.path.join(folder, "trackio"),
-        "HF_HUB_DISABLE_TELEMETRY": "1",
-        "DISABLE_TELEMETRY": "1",
-    }
 
 
 class Supervisor:
@@ -76,8 +58,9 @@ class Supervisor:
             command = [sys.executable, *options.get("python_flags", ()), START, "run", self.config]
             environment["GRADLINE_PROBE_ROLE"] = "main"
         if not options.get("allow_writes"):
-            environment.update(tracker_settings(os.path.join(self.folder, "trackers")))
-            os.makedirs(os.path.join(self.folder, "trackers"), exist_ok=True)
+            options["trackers"] = os.path.join(self.folder, "trackers")
+            os.makedirs(options["trackers"], exist_ok=True)
+            environment.update(trackers.settings(options["trackers"]))
             command, cwd = self._isolate(command, cwd)
         with open(self.config, "w", encoding="utf-8") as file:
             json.dump(options, file)

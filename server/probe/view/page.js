@@ -80,7 +80,7 @@
     stack.length = module.depth;
     const node = { label: module.label, type: module.type, depth: module.depth, at: module.at, index: tree.length,
       parent: module.depth ? stack[module.depth - 1] : null, open: module.depth < 1 || modules.length < 60, counts: {}, square: 0,
-      calls: module.calls, off: module.calls_off, leaf: false };
+      calls: module.calls, off: module.calls_off, compiled: module.compiled, leaf: false };
     tree.push(node);
     stack[module.depth] = node;
     for (const i of module.parameters) {
@@ -121,7 +121,8 @@
       if (node.counts[s]) words.push(el("span", { class: slug(s) }, ` ${node.counts[s]} ${s === "none" ? "None" : s}`));
     }
     if (node.row && node.row.optimizer === null && node.row.requires_grad) words.push(" in no optimizer");
-    if (!node.leaf && !node.calls) words.push(el("span", { class: "faint" }, " never called"));
+    if (!node.leaf && node.compiled) words.push(el("span", { class: "faint" }, " inside compiled code"));
+    else if (!node.leaf && !node.calls) words.push(el("span", { class: "faint" }, " never called"));
     if (!node.leaf && node.off) words.push(el("span", { class: "off" }, ` ${node.off}/${node.calls} calls off`));
     const hasParts = !node.leaf && tree[node.index + 1] && tree[node.index + 1].depth > node.depth;
     const detail = node.row ? `${node.row.name}\nupdate/weight ${short(node.row.ratio)}, ${node.row.dtype} on ${node.row.device}` : "";
@@ -225,8 +226,15 @@
   const ms = (s) => (s === null || s === undefined ? "–" : `${(s * 1000).toFixed(1)} ms`);
   const mib = (b) => (b ? `${Math.round(b / 1048576)} MiB` : "–");
   if ((report.iterations || []).length) {
-    into("steps", "Optimizer steps", table(["optimizer", "forward", "backward", "step", "peak memory", "peak GPU memory"],
-      report.iterations.map((i) => [i.optimizer, ms(i.forward_s), ms(i.backward_s), ms(i.step_s), mib(i.memory), mib(i.gpu_memory)]), [1, 2, 3, 4, 5]));
+    const phase = (i, name) => [ms(i[`${name}_s`]), i[`${name}_memory`] ? mib(i[`${name}_memory`]) : null,
+      i[`${name}_gpu_memory`] ? `GPU ${mib(i[`${name}_gpu_memory`])}` : null].filter(Boolean).join(", ");
+    into("steps", "Optimizer steps: time and peak memory", table(["optimizer", "forward", "backward", "step"],
+      report.iterations.slice(0, 50).map((i) => [i.optimizer, phase(i, "forward"), phase(i, "backward"), phase(i, "step")]), [1, 2, 3]));
+  }
+  if (report.compile) {
+    const events = [...report.compile.breaks, ...report.compile.recompiles];
+    into("compile", `torch.compile: ${report.compile.graphs} graphs, ${report.compile.breaks.length} graph breaks, ${report.compile.recompiles.length} recompilations`,
+      table(["", "place", "times", "reason"], events.map((e) => [e.kind, jump(e.at), String(e.count), e.reason]), [2]));
   }
   if (report.ranks) {
     into("ranks", "Ranks", table(["rank", "steps", "parameters", "stopped"], report.ranks.map((r) => [String(r.rank), String(r.steps),
