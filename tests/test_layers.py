@@ -28,11 +28,26 @@ ABOVE = {
     "analyzers", "check", "edits", "facts", "findings", "flow", "insight", "ir", "manual", "memo", "messages", "names", "notebooks",
     "project", "reading", "rule", "state", "summary", "suppress", "text", "torchlib", "units", "words",
 }  # fmt: skip
-BELOW = {"__main__", "cache", "cli", "config", "disk", "environment", "language", "lsp", "probe", "report", "why", "workspace"}
+BELOW = {
+    "__main__",
+    "cache",
+    "cli",
+    "config",
+    "disk",
+    "environment",
+    "language",
+    "lsp",
+    "mcp",
+    "probe",
+    "report",
+    "watch",
+    "why",
+    "workspace",
+}
 
 OUTSIDE = {
-    "asyncio", "http", "io", "jedi", "lsprotocol", "multiprocessing", "os", "pathlib", "pathspec", "platformdirs", "pygls",
-    "rich", "runpy", "shutil", "socket", "subprocess", "tempfile", "threading", "torch",
+    "asyncio", "http", "io", "jedi", "lsprotocol", "mcp", "multiprocessing", "os", "pathlib", "pathspec", "platformdirs",
+    "pygls", "rich", "runpy", "shutil", "socket", "subprocess", "tempfile", "threading", "torch",
 }  # fmt: skip
 
 # Who may import an outside library; nobody else does.
@@ -42,8 +57,9 @@ OWNERS = {
     "pygls": {"lsp"},
     "lsprotocol": {"lsp"},
     "libcst": {"edits", "analyzers"},
+    "mcp": {"mcp"},
     "pathspec": {"config", "disk"},
-    "rich": {"cli", "probe", "report"},
+    "rich": {"cli", "mcp", "probe", "report"},
 }
 
 # Data that comes with the package is read by these, through importlib.resources.
@@ -108,7 +124,7 @@ def test_each_library_has_its_place(path):
 
 
 @pytest.mark.parametrize(
-    "path", [path for path in FILES if part(path) not in ("__main__", "cli", "lsp", "probe")], ids=ids
+    "path", [path for path in FILES if part(path) not in ("__main__", "cli", "lsp", "mcp", "probe")], ids=ids
 )
 def test_faces_are_imported_by_nobody(path):
     for name in imports(path):
