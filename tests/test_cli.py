@@ -576,6 +576,19 @@ def test_explain(run):
     assert "unknown rule 'detached-los'; did you mean 'detached-loss'?" in err
 
 
+def test_explain_a_family(run):
+    code, out, _ = run("explain", "gl1")
+    assert code == 0
+    assert out.startswith("# The line is cut (GL1)\n")
+    assert "\n- `GL102` detached-loss (error): " in out and "GL2" not in out
+    records = json.loads(run("rules", "--output-format", "json")[1])
+    for digit in {record["code"][2] for record in records}:
+        out = run("explain", f"GL{digit}")[1]
+        assert re.findall(r"^- `(GL\d+)`", out, re.MULTILINE) == [r["code"] for r in records if r["code"][2] == digit]
+    assert run("explain", "GL")[1].count("\n- `GL") == len({record["code"][2] for record in records})
+    assert run("explain", "GL10")[0] == run("explain", "GLX")[0] == 2
+
+
 def test_each_rule_has_a_page(run):
     for record in json.loads(run("rules", "--output-format", "json")[1]):
         code, out, _ = run("explain", record["code"])
