@@ -7,12 +7,14 @@
     ```toml, ```json, ```yaml    must be valid, and what they set for gradline must be settings that it has;
                  with a title they are files of the scratch folder, too
     ```text      not tried; it is not for commands
+    ```lua, ```elisp, ```markdown    need a comment that says who tries them
 
 A comment before a block says more; a reader of the page does not see it:
 
     <!-- not run: needs an editor: why -->     the reasons are those of NEEDS
     <!-- run by: tests/x.py -->                another test runs what the block says
     <!-- raises: RuntimeError: element 0 -->   how the error of this Python begins
+    <!-- runs -->                              this Python is a file of the scratch folder and is run, too
     <!-- before: model = ... -->               Python that comes before this block's, for brevity's sake
     <!-- exit: 2 -->                           the exit code of the block's last command
 """
@@ -27,8 +29,8 @@ from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).parents[2]
 NEEDS = ("an editor", "the network", "a GPU", "Node", "several machines")
-LANGUAGES = {"sh", "console", "python", "toml", "json", "yaml", "text", "lua", "elisp"}
-SAYS = re.compile(r"<!--\s*(not run|run by|raises|before|exit):\s*(.*?)\s*-->", re.DOTALL)
+LANGUAGES = {"sh", "console", "python", "toml", "json", "yaml", "text", "lua", "elisp", "markdown"}
+SAYS = re.compile(r"<!--\s*(not run|run by|raises|runs|before|exit):?\s*(.*?)\s*-->", re.DOTALL)
 
 
 @dataclass
@@ -82,7 +84,7 @@ def _checked(block: Block) -> Block:
     other = block.says.get("run by", "")
     if other and not (ROOT / other).exists():
         raise BlockError(f"{block.where}: run by {other}, which is not there")
-    if block.language in ("lua", "elisp") and not (reason or other):
+    if block.language in ("lua", "elisp", "markdown") and not (reason or other):
         raise BlockError(
             f"{block.where}: say before it: <!-- not run: needs an editor --> or <!-- run by: tests/... -->"
         )

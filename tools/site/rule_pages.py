@@ -20,6 +20,7 @@ from gradline.project import Project
 from gradline.report import Entry, Report, full
 from gradline.rule import Rule
 
+
 def navigation() -> list[Any]:
     """The rules by family, as MkDocs' navigation wants it."""
     return [
