@@ -134,12 +134,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=Version, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
 
-    from . import check, mcp, rules, why
+    from . import check, hook, mcp, rules, why
 
     check.register(commands, Help)
     rules.register(commands, Help)
     why.register(commands, Help)
     mcp.register(commands, Help)
+    hook.register(commands, Help)
     if _there("lsp"):
         commands.add_parser("server", help="speak LSP with an editor", formatter_class=Help, add_help=False)
     if _there("probe"):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,17 +36,35 @@ def check(paths: Sequence[str], doubtful: bool = False) -> tuple[str, list[dict[
 
     Raises Refused if one of them does not exist or settings can't be used.
     """
-    workspace = _workspace(paths)
-    found = workspace.disk.discover(list(paths))
-    return _checked(workspace, found, doubtful)
+    with _usable_settings():
+        workspace = _workspace(paths)
+        return _checked(workspace, workspace.disk.discover(list(paths)), doubtful)
+
+
+def check_edited(paths: Sequence[str]) -> tuple[str, list[dict[str, Any]]]:
+    """The same, of files that somebody has just edited: errors and warnings alone, and none where settings exclude it."""
+    with _usable_settings():
+        workspace = _workspace(paths)
+        return _checked(workspace, workspace.disk.discover(list(paths), True), False, advice=False)
 
 
 def check_text(text: str, filename: str, doubtful: bool = False) -> tuple[str, list[dict[str, Any]]]:
     """The same for a text that is, or is to be, the contents of the file `filename`, whatever that holds now."""
     path = normal(filename)
-    workspace = _workspace([path])
-    workspace.project.update(path, Source(text, path))
-    return _checked(workspace, [path], doubtful)
+    with _usable_settings():
+        workspace = _workspace([path])
+        workspace.project.update(path, Source(text, path))
+        return _checked(workspace, [path], doubtful)
+
+
+@contextlib.contextmanager
+def _usable_settings() -> Iterator[None]:
+    from ..config import ConfigError
+
+    try:
+        yield
+    except ConfigError as error:
+        raise Refused(str(error)) from error
 
 
 def _workspace(paths: Sequence[str]) -> Workspace:
@@ -56,17 +75,17 @@ def _workspace(paths: Sequence[str]) -> Workspace:
     return Workspace(roots)
 
 
-def _checked(workspace: Workspace, paths: list[str], doubtful: bool) -> tuple[str, list[dict[str, Any]]]:
-    from ..config import ConfigError, catalog
+def _checked(
+    workspace: Workspace, paths: list[str], doubtful: bool, advice: bool = True
+) -> tuple[str, list[dict[str, Any]]]:
+    from ..config import catalog
 
-    try:
-        checked = workspace.check(paths, doubtful)
-    except ConfigError as error:
-        raise Refused(str(error)) from error
+    checked = workspace.check(paths, doubtful)
     problems = [f"{problem.path} {problem.message}" for problem in workspace.disk.problems]
     if any(problem.fatal for problem in workspace.disk.problems):
         raise Refused("; ".join(problems))
-    findings = [finding for path in paths for finding in checked.findings.get(path, ())]
+    found = [finding for path in paths for finding in checked.findings.get(path, ())]
+    findings = [finding for finding in found if advice or finding.severity.fails]
     shown = findings[:FINDINGS_LIMIT]
     report = Report(
         entries=[Entry(finding, workspace.fix(finding)) for finding in shown],
@@ -100,16 +119,13 @@ def explain(word: str) -> str:
 
 def why(traceback: str, folder: str | None) -> str:
     """What caused a traceback, by the code that it comes from, Markdown. Raises Refused if there is none."""
-    from ..config import ConfigError
     from ..why import explain as explained_by
     from ..why import markdown
 
     if folder is not None and not os.path.isdir(folder):
         raise Refused(f"{folder}: there is no such folder")
-    try:
+    with _usable_settings():
         explained = explained_by(traceback, folder)
-    except ConfigError as error:
-        raise Refused(str(error)) from error
     if explained is None:
         raise Refused("there is no traceback in this text: give what the program wrote, from `Traceback` on")
     return markdown.write(explained, markdown.report(explained))
