@@ -26,7 +26,7 @@ PROJECT = SERVER.parent
 # Above the line: pure. Below it: files, settings, terminals, editors, processes.
 ABOVE = {
     "analyzers", "check", "edits", "facts", "findings", "flow", "insight", "ir", "manual", "memo", "messages", "names", "notebooks",
-    "project", "reading", "rule", "state", "summary", "suppress", "text", "torchlib", "units", "words",
+    "project", "reading", "refactor", "rule", "state", "summary", "suppress", "text", "torchlib", "units", "words",
 }  # fmt: skip
 BELOW = {
     "__main__",
