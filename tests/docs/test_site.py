@@ -82,6 +82,11 @@ def test_links_lead_somewhere_and_nothing_is_fetched(site: Path) -> None:
     assert not problems, "\n".join(sorted(problems)[:40])
 
 
+def test_every_fence_is_read_as_one(site: Path) -> None:
+    for path in site.rglob("*.html"):
+        assert "<p>```" not in path.read_text(encoding="utf-8"), path.name
+
+
 def test_each_rule_has_its_page_with_what_gradline_and_torch_say(site: Path) -> None:
     for rule in catalog().values():
         text = (site / "rules" / f"{rule.name}.html").read_text(encoding="utf-8")

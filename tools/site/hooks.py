@@ -90,5 +90,5 @@ def _with_picture(text: str) -> str:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Takes out the comments that tell the tests how to run a block."""
-    return COMMENT.sub("", markdown)
+    """Takes out what tells the tests how to run a block."""
+    return COMMENT.sub("", markdown).replace("```python setup\n", "```python\n")

@@ -123,7 +123,7 @@ def _said(rule: Rule, program: list[Fence]) -> tuple[dict[str, list[int]], list[
     found = [each for several in result.findings.values() for each in several]
     found = [each for each in found if each.severity.fails or each.name == rule.name]
     report = Report(
-        [Entry(each) for each in found], project.source, catalog(), MemoryFiles.ROOT, width=88, summary=False
+        [Entry(each) for each in found], project.source, catalog(), MemoryFiles.ROOT, width=76, summary=False
     )
     stream = io.StringIO()
     full.write(report, stream)
