@@ -106,6 +106,16 @@ class Const(Value):
     made: Place | None = None  # of a None: the function without a return, or the `backward()`, that gave it
 
 
+class Member(NamedTuple):
+    """A member of an enumeration of the project, as the value of a `Const`: equal to itself only."""
+
+    cls: int  # the identity of the class
+    name: str
+
+    def __repr__(self) -> str:
+        return self.name
+
+
 NONE = Const(None)
 TRUE, FALSE = Const(True), Const(False)
 

@@ -100,6 +100,7 @@ class Frame:
     protected: bool = True  # each `yield` stands in a block whose end runs on an exception too
     instance: Object | None = None  # the module whose forward this is
     cls: Class | None = None  # the class whose body or method this is
+    looked: list[ir.Expr] = field(default_factory=list)  # of which `.grad` it was asked whether it is None
     branches: int = 0  # how many unknown conditions the present statement depends on
     guards: list[events.Guard] = field(default_factory=list)
 
@@ -311,11 +312,12 @@ class Interpreter:
         target = s.targets[0]
         for old, term in ((s.value.left, s.value.right), (s.value.right, s.value.left)):
             if isinstance(old, ir.Bin) and old.op == "*":  # a weight that the old total gets
-                old = (
-                    old.right
-                    if isinstance(old.right, (ir.Name, ir.Attr)) and same_name(old.right, target)
-                    else old.left
-                )
+                right = isinstance(old.right, (ir.Name, ir.Attr)) and same_name(old.right, target)
+                old, weight = (old.right, old.left) if right else (old.left, old.right)
+                if not isinstance(weight, (ir.Const, ir.Name, ir.Attr)):
+                    continue
+                if not isinstance(self.eval(weight), (Const, Number)):
+                    continue
             if same_name(old, target):
                 _objects.keep(self, self.eval(term), "sum", total, self.place(term.at))
                 return
@@ -495,6 +497,8 @@ class Interpreter:
             right = test.rights[0]
             if isinstance(right, ir.Const) and isinstance(test.left, (ir.Name, ir.Attr)):
                 equal = test.ops[0] in ("is", "==")
+                if isinstance(test.left, ir.Attr) and test.left.name == "grad" and right.value is None:
+                    self.frame.looked.append(test.left.value)
                 if equal or test.ops[0] in ("is not", "!="):
                     name, value = test.left, right.value
                     outcome = outcome if equal else not outcome

@@ -179,6 +179,8 @@ def replace_weight(run: Interpreter, owner: Object, name: str, value: Value) -> 
         return
     bias = made.keywords.get("bias")
     if len(info.parameters) == 1 or (isinstance(bias, Const) and bias.value is False):
+        if run.frame.instance is not None:
+            leaf.cells["kept-by-hand"] = True
         run.state.set(owner.cells, "leaf", value.leaf)
 
 

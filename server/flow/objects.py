@@ -15,6 +15,7 @@ from ..facts import (
     Function,
     GradOf,
     Mapping,
+    Member,
     Method,
     ModuleValue,
     Number,
@@ -157,6 +158,8 @@ def get_attribute(run: Interpreter, value: Value, name: str, e: ir.Attr) -> Valu
     if isinstance(value, Const) and value.value is None:
         run.record(events.NoneUsed(run.place(e.at), run.stack, name, value.made, "value"))
         return UNKNOWN
+    if isinstance(value, Const) and isinstance(value.value, Member):
+        return Const(value.value.name) if name == "name" else UNKNOWN
     return Method(value, name)
 
 
@@ -224,6 +227,10 @@ def read_class(run: Interpreter, cls: Class, name: str, e: ir.Attr) -> Value:
             return External(f"{base.name}.{name}")
         return UNKNOWN
     value = member[0]
+    if isinstance(value, (Const, Sequence, Number, Text)) and any(
+        isinstance(b, External) and b.name == "enum.Enum" for b in cls.bases
+    ):
+        return Const(Member(id(member[1]), name))
     if isinstance(value, Wrapped):
         return (
             bound(value.function, cls)

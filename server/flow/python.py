@@ -596,6 +596,8 @@ def b_hasattr(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
         return BOOL
     if name.value in owner.attrs or _objects.find(owner.cls, name.value, run) is not None:
         return TRUE
+    if owner.cells.get("init") is False:
+        return FALSE  # `Module.__init__` has not run, and the instance has nothing that would be registered
     # An instance of a class that inherits from nothing has what was put into it, unless that happens where nobody sees.
     cls = owner.cls
     closed = isinstance(cls, Class) and not cls.open and not any(isinstance(base, External) for base in cls.mro)

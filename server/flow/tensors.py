@@ -792,6 +792,9 @@ def written(
     if isinstance(old, ParameterOf):
         for one in old.leaves:
             one.cells["written"] = True
+    keep_by_hand(run, target)
+    if target.leaf is not None and isinstance(result, Tensor) and result.dead:
+        return target  # a frozen leaf stays the leaf that it is
     if leaves and run.state.mode.kind in (OFF, INFERENCE):
         return target
     if keep:
@@ -801,6 +804,14 @@ def written(
             return target  # writing under no_grad leaves the graph of the target as it was
         return replace(result, storage=target.storage, rank=target.rank if target.rank != ANY_RANK else result.rank)
     return target if not isinstance(result, Unknown) else Tensor(certain=False, storage=target.storage)
+
+
+def keep_by_hand(run: Interpreter, target: Tensor) -> None:
+    """A parameter that a forward itself writes (a moving average, a codebook) is not left to an optimizer."""
+    of = target.storage.cells.get("of") if target.storage is not None else None
+    leaf = target.leaf or of
+    if isinstance(leaf, Leaf) and run.frame.instance is not None:
+        leaf.cells["kept-by-hand"] = True
 
 
 def leaf_below(target: Tensor) -> Leaf | None:
@@ -1043,6 +1054,9 @@ def detach(run: Interpreter, tensor: Tensor, name: str, place: Place | None, e: 
         tensor, node=None, cuts=tuple(dict.fromkeys(cuts)), certain=True, leaf=None, made=place,
         storage=tensor.storage, inference=tensor.inference,
     )  # fmt: skip
+    if name == "detach_" and tensor.leaf is not None:
+        run.state.set(tensor.leaf.cells, "requires_grad", False)
+        return tensor
     if name == "detach_" and e is not None and isinstance(e.func, ir.Attr):
         rebind(run, e.func.value, result, tensor)
     return result

@@ -40,7 +40,7 @@ from ..facts import (
 )
 from ..findings import Place
 from . import events, shapes
-from .interp import Args, Interpreter, target_names
+from .interp import Args, Interpreter, same_name, target_names
 from .python import iterate
 from .tensors import Inputs, as_tensor, bump, graph_of, possible_leaves
 
@@ -453,7 +453,9 @@ def change_grad(run: Interpreter, leaves: tuple[Leaf, ...], decays: bool) -> Non
 def grad_attribute(run: Interpreter, value: GradOf, name: str, e: ir.Attr) -> Value:
     """`x.grad.name`"""
     place = run.place(e.at)
-    run.record(events.NoneUsed(place, run.stack, name, None, why_none(run, value)))
+    asked = e.value.value if isinstance(e.value, ir.Attr) else None
+    if asked is None or not any(same_name(asked, other) for other in run.frame.looked):
+        run.record(events.NoneUsed(place, run.stack, name, None, why_none(run, value)))
     if name == "data":
         return value
     return Method(value, name)
@@ -464,6 +466,8 @@ def why_none(run: Interpreter, value: GradOf) -> str:
     if isinstance(value.of, Tensor) and not value.leaves:
         node, sure = graph_of(value.of)
         if sure and not value.of.opaque:
+            if node is not None and "retains" in run.notes:
+                return ""  # `retain_grad()` was called of this one, or of another
             return "non-leaf" if node is not None else "no-grad"
         return ""
     grads = [grad_of(leaf) for leaf in value.leaves]
@@ -534,6 +538,8 @@ def set_tensor_attribute(
     elif name == "data":
         for leaf in leaves:
             leaf.cells["written"] = True
+            if run.frame.instance is not None:
+                leaf.cells["kept-by-hand"] = True
         other = memory_of(value)
         if isinstance(owner, Tensor) and owner.leaf is not None and other is not None and other is not owner.leaf:
             run.record(events.Shared(place, run.stack, owner.leaf, other))
@@ -569,7 +575,8 @@ def tensor_flag(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Cal
     if name != "requires_grad_":
         if isinstance(owner, Tensor) and owner.leaf is not None:
             owner.leaf.cells["grad-read"] = True  # somebody looks at its gradient
-        if name == "retain_grad" and isinstance(owner, Tensor):
+        if name == "retain_grad":
+            run.notes["retains"] = True
             return NONE
         if name == "register_hook" and isinstance(owner, Tensor) and e is not None and args.positional:
             _hooks.check_tensor_hook(run, owner, args.positional[0], args.place(0, "hook") or run.place(e.at))

@@ -97,7 +97,9 @@ def _held(flow: Flow, reached: set[int]) -> dict[int, Place]:
             continue
         for leaf in event.leaves:
             cells = leaf.cells
-            if id(leaf) not in reached and cells.get("requires_grad") is True and not cells.get("escaped"):
+            if id(leaf) in reached or cells.get("requires_grad") is not True or cells.get("escaped"):
+                continue
+            if not cells.get("kept-by-hand"):
                 held[id(leaf)] = event.place
     return held
 

@@ -11,6 +11,8 @@ from ...findings import Finding, Place, Severity
 from ...flow import events
 from ...flow.modules import library_class
 from ...flow.objects import is_module
+from ...flow.tensors import flatten
+from ...flow.training import walk
 from ...messages import say
 from ...rule import Rule
 from ._held import held, registrations
@@ -80,6 +82,10 @@ def _parameters(flow: Flow) -> Iterable[Finding]:
         return
     _, parameters = registrations(flow)
     optimized = held(flow)
+    used = _used(flow)
+    frozen = {
+        event.target.leaf for event in flow.of(events.GradFlag) if isinstance(event.target, Tensor) and not event.value
+    }
     calls: dict[tuple[Place, int], int] = {}
     for event in made:
         key = event.place, id(event.in_forward)
@@ -89,13 +95,28 @@ def _parameters(flow: Flow) -> Iterable[Finding]:
         leaf = event.result.leaf
         if not isinstance(leaf, Leaf) or leaf in optimized or leaf.cells.get("requires_grad") is not True:
             continue
+        if leaf in frozen:
+            continue
         if leaf.cells.get("escaped") or (leaf in parameters and calls[event.place, id(event.in_forward)] < 2):
             continue
+        if flow.whole and leaf not in used:
+            continue  # a state that `forward` keeps by hand, and that no gradient is asked of
         yield Finding(
             "", "", RULE.severity, event.place,
             say("{code} is made in `forward`: it is new at every call, and no optimizer holds it",
                 code=flow.code(event.place)),
         )  # fmt: skip
+
+
+def _used(flow: Flow) -> set[Leaf]:
+    """The leaves of which a gradient is asked, or may be: by a backward, or by whoever gets what a module computes."""
+    used = {leaf for event in flow.of(events.Backward) for leaf in event.reached}
+    for event in flow.of(events.Forward):
+        for value in flatten(event.result):
+            if isinstance(value, Tensor) and event.inside is None:
+                found = walk(value.node)
+                used |= {*found.sure, *found.maybe}
+    return used
 
 
 def fix(finding: Finding, context: FixContext) -> Fix | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ...edits import Applicability, Fix, FixContext
-from ...facts import Const, Object
+from ...facts import Const, Object, Tensor
 from ...findings import Finding, Severity
 from ...flow import events
 from ...flow.modules import leaves_of
@@ -33,6 +33,11 @@ def check(flow: Flow) -> Iterable[Finding]:
             not leaves or (value is True and all(leaf.cells.get("requires_grad") is True for leaf in leaves))
         ):
             continue  # nothing there to be frozen, or already as it is wanted
+        if any(
+            isinstance(flag.target, Tensor) and flag.target.leaf in leaves and flag.value is value
+            for flag in flow.of(events.GradFlag)
+        ):
+            continue  # its parameters are told so too, one by one
         yield Finding(
             "", "", RULE.severity, event.place,
             say("{code} is a plain attribute of a module: its parameters stay as they were; `requires_grad_(...)` "
