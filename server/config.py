@@ -19,6 +19,7 @@ from typing import Any
 import pathspec
 
 from .findings import Severity
+from .paths import below, is_top, spelled
 from .patterns import gitignore
 from .rule import Rule, rules
 from .suppress import UNUSED_SUPPRESSION
@@ -167,8 +168,7 @@ class Settings:
         return frozenset(plain), gitignore(rest) if rest else None
 
     def _relative(self, path: str) -> str:
-        root = self.root.rstrip("/") + "/"
-        return path[len(root) :] if path.startswith(root) else path.lstrip("/")
+        return below(path, self.root) or path.lstrip("/")
 
     def _severities(self) -> dict[str, Severity | None]:
         """The rules that are on, by code, with the severity that is set for them, if one is."""
@@ -226,10 +226,10 @@ class Configuration:
 
     def __init__(self, file: str | None = None, overrides: Overrides | None = None, isolated: bool = False) -> None:
         self._overrides = overrides or Overrides()
-        self._default = Settings(root=os.getcwd().replace(os.sep, "/"), overrides=self._overrides)
+        self._default = Settings(root=spelled(os.getcwd()), overrides=self._overrides)
         self._fixed: Settings | None = self._default if isolated else None
         if file is not None:
-            settings = self._load(os.path.abspath(file).replace(os.sep, "/"), must=True)
+            settings = self._load(spelled(os.path.abspath(file)), must=True)
             assert settings is not None
             # patterns of a file given by name are relative to where the command runs, as with ruff
             self._fixed = replace(settings, root=self._default.root, _memo={})
@@ -254,10 +254,9 @@ class Configuration:
             file = f"{folder.rstrip('/')}/{name}"
             if os.path.isfile(file) and (settings := self._load(file)) is not None:
                 return settings
-        up = folder.rpartition("/")[0]
-        if not up or up == folder:
+        if is_top(folder):
             return self._default
-        return self.for_folder(up)
+        return self.for_folder(folder.rpartition("/")[0] or "/")
 
     def _load(self, file: str, must: bool = False, seen: tuple[str, ...] = ()) -> Settings | None:
         table = _read_table(file)
@@ -274,7 +273,7 @@ class Configuration:
         if extend := table.get("extend"):
             if not isinstance(extend, str):
                 raise ConfigError(file, reader.line("extend"), "'extend' must be a path, such as \"../gradline.toml\"")
-            parent = os.path.normpath(os.path.join(root, os.path.expanduser(extend))).replace(os.sep, "/")
+            parent = spelled(os.path.normpath(os.path.join(root, os.path.expanduser(extend))))
             if parent in (*seen, file):
                 raise ConfigError(file, reader.line("extend"), f"'extend' leads in a circle: {parent}")
             if not os.path.isfile(parent):
@@ -385,7 +384,7 @@ class _Reader:
     def path(self, key: str, value: object) -> str:
         if not isinstance(value, str) or not value or "\0" in value:
             raise self.fail(key, f"'{key}' must be a path, such as {KEYS[key].example}")
-        return os.path.join(self.file.rpartition("/")[0], os.path.expanduser(value)).replace(os.sep, "/")
+        return spelled(os.path.join(self.file.rpartition("/")[0], os.path.expanduser(value)))
 
     def per_file(self, key: str, value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
         if not isinstance(value, dict):

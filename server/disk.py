@@ -17,8 +17,10 @@ from typing import NamedTuple
 
 import pathspec
 
-from . import text
+from . import paths, text
 from .config import Configuration
+from .paths import folder as _folder
+from .paths import parents as _parents
 from .patterns import gitignore
 
 MARKERS = ("pyproject.toml", "gradline.toml", ".gradline.toml", "setup.py", "setup.cfg", ".git", ".hg")
@@ -38,20 +40,7 @@ class Problem(NamedTuple):
 
 def normal(path: str) -> str:
     """`path` absolute, without `.` and `..`, with `/` between the names; `~` is the user's home."""
-    return os.path.abspath(os.path.expanduser(path)).replace(os.sep, "/")
-
-
-def _folder(path: str) -> str:
-    return path.rpartition("/")[0] or "/"
-
-
-def _parents(path: str) -> Iterator[str]:
-    """The folders that hold `path`, nearest first."""
-    while (up := _folder(path)) != path and (len(up) > 1 or path != "/"):
-        yield up
-        if up == "/" or up.endswith(":"):
-            return
-        path = up
+    return paths.spelled(os.path.abspath(os.path.expanduser(path)))
 
 
 def _reason(error: OSError) -> str:
@@ -264,7 +253,7 @@ class Disk:
         if listing is None:
             listing = self._listings[folder] = {}
             try:
-                with os.scandir(folder or "/") as entries:
+                with os.scandir(paths.listable(folder or "/")) as entries:
                     for entry in entries:
                         try:
                             if entry.is_dir():
@@ -287,7 +276,7 @@ class Disk:
             settings = self.configuration.for_folder(folder)
             ignores = self._with_ignores_of(folder, ignores) if settings.respect_gitignore else _Ignores()
             try:
-                with os.scandir(folder) as entries:
+                with os.scandir(paths.listable(folder)) as entries:
                     listing = sorted(entries, key=lambda entry: entry.name)
             except OSError as error:
                 gone = error.errno == errno.ENOENT

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from typing import Protocol
 
 from lsprotocol import types
-from pygls import uris
 
+from .. import paths
 from ..findings import Finding, Place, Severity
 from ..messages import told
 from ..text import Source
@@ -26,13 +25,12 @@ TAGS = {"unnecessary": types.DiagnosticTag.Unnecessary, "deprecated": types.Diag
 
 def path_of(uri: str) -> str:
     """The project's path for a document: the file's, with `/`; the address itself where there is no file."""
-    path = uris.to_fs_path(uri) if uris.uri_scheme(uri) in ("", "file") else None
-    return path.replace(os.sep, "/") if path else uri
+    return paths.of_uri(uri) or uri
 
 
 def uri_of(path: str) -> str:
     """The address of a file; a path that is an address already stays as it is."""
-    return uris.from_fs_path(path) or path if path.startswith("/") or path[1:2] == ":" else path
+    return paths.uri_of(path) if paths.is_absolute(path) else path
 
 
 def position(source: Source, offset: int, encoding: str) -> types.Position:

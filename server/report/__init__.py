@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from ..findings import Finding, Place, Severity
+from ..paths import below, spelled
 
 if TYPE_CHECKING:
     from ..edits import Applicability, Fix
@@ -91,8 +92,7 @@ class Report:
 
     def name(self, path: str) -> str:
         """The path as it is shown: relative to `base` if it lies below it."""
-        base = self.base.rstrip("/") + "/"
-        return path[len(base) :] if path.startswith(base) else path
+        return below(path, self.base) or path
 
     def shown(self, path: str) -> str:
         """The same for a terminal: a file's name may hold whatever its maker liked."""
@@ -121,7 +121,7 @@ def write(form: str, report: Report, stream: TextIO) -> None:
 
 def here() -> str:
     """The folder that the command runs in, as paths are written here."""
-    return os.getcwd().replace(os.sep, "/")
+    return spelled(os.getcwd())
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 from typing import Any, TextIO
-from urllib.parse import quote
 
 from ..findings import Place, Severity
+from ..paths import quoted, uri_of
 from . import Entry, Report
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -26,7 +26,7 @@ def write(report: Report, stream: TextIO) -> None:
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "originalUriBaseIds": {ROOT: {"uri": _file_uri(report.base.rstrip("/") + "/")}},
+        "originalUriBaseIds": {ROOT: {"uri": uri_of(report.base.rstrip("/") + "/")}},
         "results": [_result(report, entry, codes) for entry in report.entries],
     }
     json.dump({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, stream, indent=2, ensure_ascii=False)
@@ -112,19 +112,7 @@ def _location(report: Report, place: Place) -> dict[str, Any]:
 
 def _artifact(report: Report, path: str) -> dict[str, str]:
     name = report.name(path)
-    return {"uri": _file_uri(path)} if name == path else {"uri": _quoted(name, "/"), "uriBaseId": ROOT}
-
-
-def _file_uri(path: str) -> str:
-    return "file://" + _quoted(path if path.startswith("/") else "/" + path, "/:")
-
-
-def _quoted(path: str, safe: str) -> str:
-    """`path` as it stands in an address; a name that is no text goes by its bytes."""
-    try:
-        return quote(path, safe, errors="surrogateescape")
-    except UnicodeEncodeError:
-        return quote(path, safe, errors="surrogatepass")
+    return {"uri": uri_of(path)} if name == path else {"uri": quoted(name), "uriBaseId": ROOT}
 
 
 def _region(report: Report, place: Place) -> dict[str, int]:
