@@ -115,10 +115,11 @@ class Result:
 
 @dataclass(frozen=True)
 class Analysis:
-    """What one file's entry points say, about whatever file."""
+    """What one file's entry points say, about whatever file; `reads` are the files that it was found out from."""
 
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
+    reads: frozenset[str] = frozenset()
 
 
 class CancelledError(Exception):
@@ -162,18 +163,26 @@ def check(
 
 def analyse(project: Project, path: str) -> Analysis:
     """What the entry points of one file say; remembered until something that they read changes."""
+    known = project.recalled.get(path)
+    if isinstance(known, Analysis):
+        return known
     memo: Memo[Analysis] = project.memo("analysis")
-    return memo.get(path, lambda: _analyse(project, path))
+
+    def make() -> tuple[Analysis, frozenset[str]]:
+        analysis = _analyse(project, path)
+        return analysis, analysis.reads
+
+    return memo.get(path, make)
 
 
-def _analyse(project: Project, path: str) -> tuple[Analysis, frozenset[str]]:
+def _analyse(project: Project, path: str) -> Analysis:
     module = project.module(path)
     if module is None:
-        return Analysis((), ()), frozenset({path})
+        return Analysis((), (), frozenset({path}))
     if not may_speak(module.source.text):
         reads = _entry(project, module)
         if reads is not None:
-            return Analysis((), ()), frozenset(reads)
+            return Analysis((), (), frozenset(reads))
     findings: list[Finding] = []
     notes: list[str] = []
     read = {path}
@@ -190,7 +199,7 @@ def _analyse(project: Project, path: str) -> tuple[Analysis, frozenset[str]]:
                         fixable=rule.fix is not None,
                     )
                 )
-    return Analysis(tuple(findings), tuple(notes)), frozenset(read)
+    return Analysis(tuple(findings), tuple(notes), frozenset(read))
 
 
 # Imported files that are looked at to tell whether a program that names nothing of torch runs something that does.

@@ -225,6 +225,7 @@ class Configuration:
     """
 
     def __init__(self, file: str | None = None, overrides: Overrides | None = None, isolated: bool = False) -> None:
+        self.given = (file and os.path.abspath(file), isolated)  # to make the like of it elsewhere
         self._overrides = overrides or Overrides()
         self._default = Settings(root=spelled(os.getcwd()), overrides=self._overrides)
         self._fixed: Settings | None = self._default if isolated else None

@@ -43,6 +43,10 @@ def normal(path: str) -> str:
     return paths.spelled(os.path.abspath(os.path.expanduser(path)))
 
 
+def _hash(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).digest()
+
+
 def _reason(error: OSError) -> str:
     return (error.strerror or str(error) or type(error).__name__).lower()
 
@@ -99,7 +103,7 @@ class Disk:
         self.roots = tuple(normal(root) for root in roots)
         self.configuration = configuration or Configuration()
         self.problems: list[Problem] = []
-        self.seen: set[str] = set()  # the files that were read
+        self.seen: dict[str, bytes | None] = {}  # the files that were read, with a hash of the bytes that were there
         self._environ = environ
         self._listings: dict[str, dict[str, bool]] = {}
         self._search: dict[str, list[str]] = {}
@@ -127,7 +131,7 @@ class Disk:
         except OSError as error:
             self._problem(path, f"can't be read: {_reason(error)}", asked)
             return None
-        self.seen.add(path)
+        self.seen[path] = _hash(data)
         return self.decode(path, data)
 
     def decode(self, path: str, data: bytes) -> text.Source | None:
@@ -192,7 +196,7 @@ class Disk:
         """A hash of the bytes of a file; None if it can't be read."""
         try:
             with open(path, "rb") as file:
-                return hashlib.blake2b(file.read(), digest_size=16).digest()
+                return _hash(file.read())
         except OSError:
             return None
 
@@ -208,6 +212,16 @@ class Disk:
     def listed(self) -> list[str]:
         """The folders that were looked into so far."""
         return list(self._listings)
+
+    def visited(self, files: Mapping[str, bytes | None], folders: Iterable[str]) -> None:
+        """Files and folders that were read elsewhere for this check: it depends on them, too."""
+        self.seen.update(files)
+        for folder in folders:
+            self._listing(folder)
+
+    def ask_for(self, paths: Iterable[str]) -> None:
+        """These files were asked for: that one of them can't be read is an error."""
+        self._asked.update(paths)
 
     def root_of(self, path: str) -> str:
         """The project's root: the nearest folder with a `pyproject.toml`, a repository or the like, within the

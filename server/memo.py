@@ -24,6 +24,10 @@ class Memo(Generic[T]):
         self._text = text
         self._versions = versions
         self._known: dict[Hashable, OrderedDict[int, tuple[Mapping[str, str | None], T]]] = {}
+        self._world: Hashable = None
+        self._others: OrderedDict[Hashable, dict[Hashable, OrderedDict[int, tuple[Mapping[str, str | None], T]]]] = (
+            OrderedDict()
+        )
         self._count = 0
         self.made = 0  # answers that had to be made, for tests of what was not redone
 
@@ -45,6 +49,15 @@ class Memo(Generic[T]):
 
     def forget(self) -> None:
         self._known.clear()
+        self._others.clear()
+
+    def turn(self, world: Hashable) -> None:
+        """Go over to the answers of another world, in which something differs that no answer counts as read."""
+        self._others[self._world] = self._known
+        self._world = world
+        self._known = self._others.pop(world, {})
+        while len(self._others) >= self._versions:
+            self._others.popitem(last=False)
 
     def keep(self, wanted: Callable[[Hashable], bool]) -> None:
         """Forget the answers to all keys but these."""

@@ -10,14 +10,14 @@ import contextlib
 import posixpath
 import re
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from . import ir
 from .memo import VERSIONS, Memo
 from .text import Source
-from .units import Unit, Units, cut
+from .units import Units, cut
 
 # Words that may change grad mode when they run at module level; nothing else outlives a `with` block (claims M9).
 SWITCHES = re.compile(r"set_grad_enabled|(?:_grad|inference_mode)\s*\([^()]*\)\s*\.__enter__|enter_context\(\s*torch")
@@ -28,6 +28,13 @@ MODELLED = frozenset({"torch", "numpy", "torchvision", "torchaudio", "scipy", "p
                       "einops", "wandb", "datasets", "setuptools", "pytest"})  # fmt: skip
 # How many files of one installed package are looked at for an effect on grad mode.
 ENVIRONMENT_LIMIT = 60
+
+
+class Answer(Protocol):
+    """What was found out from some files."""
+
+    @property
+    def reads(self) -> frozenset[str]: ...
 
 
 class Files(Protocol):
@@ -52,16 +59,32 @@ class Files(Protocol):
 
 @dataclass(eq=False)
 class Module:
-    """One file as the engine knows it; a folder without `__init__.py` is a module without units."""
+    """One file as the engine knows it; a folder without `__init__.py` is a module without units.
+
+    It is cut when its units are first asked for: most files of a check hold nothing to be looked for.
+    """
 
     path: str
     is_package: bool
     source: Source
     in_project: bool
-    units: tuple[Unit, ...] = ()
+    anchor: Units | None = field(default=None, repr=False)  # the units of the text before, see `units.cut`
     bindings: dict[str, tuple[int, ...]] | None = field(default=None, repr=False)  # see `flow.scopes`
     folder: str = field(init=False, repr=False)  # where its relative imports begin
     _imports: list[tuple[int, str, tuple[str, ...]]] | None = field(default=None, repr=False)
+
+    _units: Units | None = field(default=None, init=False, repr=False)
+
+    @property
+    def units(self) -> Units:
+        if self._units is None:
+            self._units, self.anchor = cut(self.source.text, self.anchor), None
+        return self._units
+
+    @property
+    def latest_units(self) -> Units | None:
+        """The units, or, if nobody asked for them yet, those that they are to be anchored in."""
+        return self._units if self._units is not None else self.anchor
 
     def __post_init__(self) -> None:
         bare = self.is_package and not self.path.endswith(".py")
@@ -73,6 +96,11 @@ class Module:
         if stem == "__init__.py":
             stem = posixpath.basename(posixpath.dirname(self.path))
         return stem.removesuffix(".py")
+
+    @property
+    def imports_known(self) -> bool:
+        """Whether somebody asked for the imports."""
+        return self._imports is not None
 
     def imports(self) -> list[tuple[int, str, tuple[str, ...]]]:
         """The imports of the module's own level, as (level, dotted name, names asked of it)."""
@@ -114,8 +142,12 @@ class Project:
         self._resolved: dict[tuple[str, str], str | None] = {}
         self._paths: dict[str, str | None] = {}  # of a dotted name's folder and stem, the file or folder that is it
         self._switching: dict[str, bool] = {}
+        self._first: dict[str, object] = {}  # `effect` of modules before it was first edited, if it was
+        self._altered: dict[str, object] = {}  # and what it is now, where it is another
         self._anchors: dict[str, Units] = {}
         self._memos: dict[str, Memo[Any]] = {}
+        self.recalled: dict[str, Answer] = {}  # answers that were made elsewhere, in another process or an earlier run
+        self.known_effects: dict[str, object] = {}  # `effects` of modules that were read elsewhere
         self.definitions: object = None  # what the interpreter has made of modules (see `flow.interpret`)
         self.changed: set[str] = set()  # paths that were updated since
         self.revision = 0  # goes up with every change of a text
@@ -126,29 +158,65 @@ class Project:
         self.revision += 1
         old = self._modules.pop(path, None)
         known = old is not None or path in self._overlay
-        if old is not None and isinstance(old.units, Units):
-            self._anchors[path] = old.units  # while the new text is broken, its units keep the bounds they had
+        if old is not None and old.latest_units is not None:
+            self._anchors[path] = old.latest_units  # while the new text is broken, its units keep the bounds they had
         if text is None:
             self._overlay.pop(path, None)
         else:
             self._overlay[path] = text if isinstance(text, Source) else Source(text, path)
-        if text is None or not known:
+        self.recalled = {key: answer for key, answer in self.recalled.items() if path not in answer.reads}
+        new = self.module(path)
+        if not known or old is None or new is None:
+            self._forget()  # an import may lead elsewhere now
+        elif not self._switches_alike(old, new):
+            # Importing it, from however far, may do something else to grad mode now.
+            self._first.setdefault(path, self.effect(old))
+            self._altered[path] = self.effect(new)
+            if self._altered[path] == self._first[path]:
+                del self._altered[path]
             self.definitions = None
-            self._resolved.clear()
-            self._paths.clear()
-            for memo in self._memos.values():
-                memo.forget()  # an import may lead elsewhere now
-        if old is None or not self._switches_alike(old, self.module(path)):
             self._switching.clear()
+            self.recalled.clear()
+            for memo in self._memos.values():
+                memo.turn(self._world)
 
-    def _switches_alike(self, old: Module, new: Module | None) -> bool:
+    @property
+    def _world(self) -> Hashable:
+        return frozenset((path, repr(effect)) for path, effect in self._altered.items())
+
+    def _forget(self) -> None:
+        self.definitions = None
+        self._resolved.clear()
+        self._paths.clear()
+        self._switching.clear()
+        self._first.clear()
+        self._altered.clear()
+        self.recalled.clear()
+        self.known_effects.clear()
+        for memo in self._memos.values():
+            memo.forget()
+
+    def _switches_alike(self, old: Module, new: Module) -> bool:
         """Whether an edit leaves alone what importing the module may do to grad mode."""
-        return new is not None and self._switches(old) == self._switches(new) and old.imports() == new.imports()
+        if not old.imports_known:
+            return True  # nobody asked
+        return self._switches(old) == self._switches(new) and old.imports() == new.imports()
+
+    def effects(self) -> dict[str, object]:
+        """Of each module whose imports were followed, what decides what importing it may do to grad mode."""
+        followed = (module for module in self._modules.values() if module is not None and module.imports_known)
+        return {**self.known_effects, **{module.path: self.effect(module) for module in followed}}
+
+    def effect(self, module: Module) -> object:
+        """What decides what importing the module may do to grad mode: plain values, equal if nothing has changed."""
+        return self._switches(module), module.imports()
 
     def memo(self, name: str, versions: int = VERSIONS) -> Memo[Any]:
         """The answers of one kind that are remembered with this project."""
         if name not in self._memos:
-            self._memos[name] = Memo(self._text, versions)
+            memo: Memo[Any] = Memo(self._text, versions)
+            self._memos[name] = memo
+            memo.turn(self._world)
         return self._memos[name]
 
     def _text(self, path: str) -> str | None:
@@ -158,16 +226,17 @@ class Project:
     @contextlib.contextmanager
     def trial(self, texts: dict[str, str]) -> Generator[None, None, None]:
         """As if these files held these texts, for a moment."""
-        before = self._modules, self._switching
+        before = self._modules, self._switching, self.recalled
         self._modules, self._switching, self.definitions = dict(self._modules), {}, None
+        self.recalled = {path: known for path, known in self.recalled.items() if known.reads.isdisjoint(texts)}
         try:
             for path, text in texts.items():
                 old = before[0].get(path)
                 source = Source(text, path)
-                self._modules[path] = Module(path, bool(old and old.is_package), source, True, cut(text))
+                self._modules[path] = Module(path, bool(old and old.is_package), source, True)
             yield
         finally:
-            self._modules, self._switching = before
+            self._modules, self._switching, self.recalled = before
             self.definitions = None
 
     def source(self, path: str) -> Source | None:
@@ -186,8 +255,7 @@ class Project:
         module = None
         if source is not None:
             package = posixpath.basename(path) == "__init__.py"
-            units = cut(source.text, self._anchors.get(path))
-            module = Module(path, package, source, self.files.is_project(path), units)
+            module = Module(path, package, source, self.files.is_project(path), self._anchors.get(path))
         self._modules[path] = module
         return module
 

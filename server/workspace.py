@@ -61,6 +61,8 @@ class Workspace:
         self.disk = Disk(roots, self.configuration)
         self.project = Project(self.disk)
         self._settled: dict[tuple[str, bool], tuple[Source, tuple[Finding, ...], tuple[Finding, ...]]] = {}
+        self._before: dict[tuple[str, bool], tuple[tuple[Finding, ...], tuple[Finding, ...]]] = {}
+        self._raw: dict[str, tuple[Finding, ...]] = {}
 
     def source(self, path: str) -> Source | None:
         return self.project.source(path)
@@ -75,6 +77,7 @@ class Workspace:
         paths = list(paths)
         with _collecting_rarely():
             result = self._checked(paths, cancelled)
+        self._raw = {path: found for path, found in result.findings.items() if found}
         return Checked(
             {path: self._settle(path, result.findings.get(path, ()), doubtful) for path in paths}, result.notes
         )
@@ -120,7 +123,20 @@ class Workspace:
             return False
         return True
 
+    def raw(self, path: str) -> tuple[Finding, ...]:
+        """What the engine had to say of a file in the last check, before settings and comments were heeded."""
+        return self._raw.get(path, ())
+
+    def settled_before(
+        self, path: str, doubtful: bool, findings: tuple[Finding, ...], settled: tuple[Finding, ...]
+    ) -> None:
+        """What an earlier run made of the findings of a file whose analysis is recalled: it makes the same again."""
+        self._before[path, doubtful] = findings, settled
+
     def _settle(self, path: str, findings: Sequence[Finding], doubtful: bool) -> tuple[Finding, ...]:
+        before = self._before.get((path, doubtful))
+        if before is not None and path in self.project.recalled and before[0] == tuple(findings):
+            return before[1]
         source = self.project.source(path)
         if source is None:
             return ()

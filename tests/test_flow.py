@@ -57,7 +57,7 @@ def revealed(files: dict[str, str]) -> list[tuple[str, str]]:
         if found is not None:
             found.append((value, run.state.mode))
 
-    interpret(project, module, lambda name, text: False, watch)
+    list(interpret(project, module, lambda name, text: False, watch))
     answers = []
     for mark in marks:
         seen = asked[Place(module.path, mark.start(1), mark.end(1))]
@@ -245,7 +245,7 @@ def steps(body: str) -> list[events.Event]:
     project = Project(memory)
     module = project.module(memory.paths()[0])
     assert module is not None
-    return interpret(project, module, lambda name, text: False)[0].events
+    return next(interpret(project, module, lambda name, text: False)).events
 
 
 def test_the_second_pass_of_a_loop_is_a_second_iteration() -> None:

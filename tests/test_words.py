@@ -9,7 +9,7 @@ from gradline.words import meanings, words
 
 
 def found(text: str) -> list[tuple[str, str]]:
-    module = Module("/a.py", False, Source(text, "/a.py"), True, cut(text))
+    module = Module("/a.py", False, Source(text, "/a.py"), True)
     for word in words(module):
         assert text[word.start : word.end] == word.name
     return [(word.name, word.kind) for word in words(module)]

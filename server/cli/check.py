@@ -13,6 +13,7 @@ from ..report import FORMATS, counted
 from . import FAILURE, FINDINGS, OK, command
 
 if TYPE_CHECKING:
+    from ..cache import Answer
     from ..config import Configuration
     from ..disk import Problem
     from ..report import Entry
@@ -55,10 +56,19 @@ def register(commands: Any, help_class: type[argparse.HelpFormatter]) -> None:
     more.add_argument("--watch", action="store_true", help="check again whenever a file changes")
     more.add_argument("--stdin-filename", metavar="FILE", help="check standard input as if it were this file")
     more.add_argument("--force-exclude", action="store_true", help="leave out excluded files even if they are named")
+    more.add_argument(
+        "--jobs", type=_count, metavar="N", help="processes that work at it (default: what is worth while here)"
+    )
     more.add_argument("--no-cache", action="store_true", help="make the check anew even if nothing has changed")
     more.add_argument("--cache-dir", metavar="FOLDER", help="where to keep what the last check said")
     more.add_argument("--config", metavar="FILE", help="take the settings from this file alone")
     more.add_argument("--isolated", action="store_true", help="heed no settings file")
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError("a number from 1 on")
+    return int(text)
 
 
 class Clock:
@@ -207,12 +217,20 @@ def check_once(workspace: Workspace, arguments: argparse.Namespace, clock: Clock
     if arguments.fix or arguments.diff:
         fixed = fixing.fix_all(workspace, paths, arguments.unsafe_fixes, arguments.show_doubtful)
         clock.stage("fixing")
-    if stdin or arguments.no_cache or fixed.after:
+    answer: Answer | None = None
+    if stdin or fixed.after:
+        checked = workspace.check(paths, arguments.show_doubtful)
+    elif arguments.no_cache:
+        from .. import jobs
+
+        jobs.analyse(workspace, paths, arguments.jobs)
         checked = workspace.check(paths, arguments.show_doubtful)
     else:
         from .. import cache
 
-        checked = cache.check(workspace, paths, arguments.show_doubtful, arguments.cache_dir or cache.default_folder())
+        folder = arguments.cache_dir or cache.default_folder()
+        answer = cache.check(workspace, paths, arguments.show_doubtful, folder, arguments.jobs)
+        checked = answer.checked
     clock.stage("checking")
     if arguments.add_ignore:
         failing = [finding for found in checked.findings.values() for finding in found if finding.severity.fails]
@@ -224,13 +242,17 @@ def check_once(workspace: Workspace, arguments: argparse.Namespace, clock: Clock
         _say_problems(workspace.disk.problems, arguments)
         return Outcome(_code(arguments, (), fixed, workspace.disk.problems), tuple(paths))
     wants_fixes = arguments.output_format in WITH_FIXES and not arguments.statistics and not arguments.diff
+    fix = workspace.fix if answer is None else answer.fix
     entries = [
-        Entry(finding, workspace.fix(finding) if wants_fixes else None)
+        Entry(finding, fix(finding) if wants_fixes else None)
         for path in paths
         for finding in checked.findings.get(path, ())
     ]
     if wants_fixes:
         clock.stage("looking for fixes")
+    if answer is not None:
+        answer.save()
+        clock.stage("keeping the answer")
     if arguments.diff:
         with _opened(arguments.output_file, sys.stdout) as stream:
             fixed.write_diff(stream)
@@ -351,7 +373,7 @@ def _say_problems(problems: Iterable[Problem], arguments: argparse.Namespace) ->
     from ..report import clean, here, one_line
 
     base = here().rstrip("/") + "/"
-    for problem in problems:
+    for problem in sorted(problems):
         name = clean(problem.path.removeprefix(base))
         kind = "error" if problem.fatal else "warning"
         print(f"gradline: {kind}: {name} {one_line(problem.message)}", file=sys.stderr)

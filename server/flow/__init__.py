@@ -21,9 +21,10 @@ from ..project import Module, Project
 from ..units import Unit
 from . import events, naming, scopes
 from .interp import ALONE_DEPTH_LIMIT, ALONE_STEP_LIMIT, Args, Interpreter, OutOfSteps, Watch
-from .standalone import call_alone
+from .standalone import call_alone, function_alone
 
 E = TypeVar("E", bound=events.Event)
+T = TypeVar("T")
 Wanted = Callable[[str, str], bool]  # of a function's name and text: may it be the place of a finding
 
 
@@ -81,14 +82,16 @@ class Flow:
         return naming.called(self.objects)
 
 
-def interpret(project: Project, module: Module, wanted: Wanted, watch: Watch | None = None) -> list[Flow]:
-    """Run a module's top level as a script, then each of its functions that was not reached and that is `wanted`."""
+def interpret(project: Project, module: Module, wanted: Wanted, watch: Watch | None = None) -> Iterator[Flow]:
+    """Run a module's top level as a script, then each of its functions that was not reached and that is `wanted`.
+
+    What a flow's objects hold is to be asked before the next flow is: what a function has done is undone then.
+    """
     run = Interpreter(project)
     run.watch = watch
-    flows = []
     if watch is not None or any(_acts(unit, wanted) for unit in module.units) or _runs_own(module):
         _guarded(run, lambda: scopes.run_module(run, module, main=True))
-        flows.append(_flow(run, module, True))
+        yield _flow(run, module, True)
     left = [
         (unit, owner)
         for unit, owner in functions(module)
@@ -96,7 +99,7 @@ def interpret(project: Project, module: Module, wanted: Wanted, watch: Watch | N
         and not any(p == module.path and unit.start <= s < unit.end for p, s in run.executed)
     ]
     if not left:
-        return flows
+        return
     # Names are found as they are asked for: what stands under `if __name__ == "__main__"` does not run.
     alone = _for_functions(project) if watch is None else _new_for_functions(project)
     alone.watch = watch
@@ -112,9 +115,12 @@ def interpret(project: Project, module: Module, wanted: Wanted, watch: Watch | N
         alone.notes.pop("bound", None)
         alone.notes.pop("taint", None)
         alone.notes.pop("unknown backward", None)
-        _guarded(alone, lambda unit=unit, owner=owner: call_alone(alone, module, scope, unit, owner))
-        flows.append(_flow(alone, module, False))
-    return flows
+        function = _guarded(alone, lambda unit=unit, owner=owner: function_alone(alone, module, scope, unit, owner))
+        mark = alone.state.mark()
+        if function is not None:
+            _guarded(alone, lambda function=function: call_alone(alone, module, scope, function))
+        yield _flow(alone, module, False)
+        alone.state.undo(mark)
 
 
 def _for_functions(project: Project) -> Interpreter:
@@ -184,15 +190,17 @@ def functions(module: Module) -> Iterator[tuple[Unit, Unit | None]]:
                     yield child, unit
 
 
-def _guarded(run: Interpreter, action: Callable[[], object]) -> None:
+def _guarded(run: Interpreter, action: Callable[[], T]) -> T | None:
+    """What `action` gives; None if it passes a bound."""
     try:
-        action()
+        return action()
     except OutOfSteps:
         run.complete = False
         run.notes["bound"] = "steps"
     except RecursionError:
         run.complete = False
         run.notes["bound"] = "depth"
+    return None
 
 
 def _flow(run: Interpreter, module: Module, whole: bool) -> Flow:

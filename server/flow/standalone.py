@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Generator
 
 from ..facts import DEFAULT_MODE, UNKNOWN, Class, Function, Object, Scope, Value, Wrapped
 from ..project import Module
@@ -16,23 +18,30 @@ from .objects import bound, find, is_module
 _STORES = re.compile(r"\bself\.(\w+)(?:\s*:[^=\n]+)?\s*(?:[-+*/]?=)(?!=)")
 
 
-def call_alone(run: Interpreter, module: Module, scope: Scope, unit: Unit, owner: Unit | None) -> None:
-    """Call the function of `unit` (a method, if `owner` is the class's unit) with unknown arguments, and undo it."""
-    state = run.state
-    run.frames.append(Frame(scope, module, None, 0, mark=state.mark()))
-    try:
-        state.mode = DEFAULT_MODE
+def function_alone(run: Interpreter, module: Module, scope: Scope, unit: Unit, owner: Unit | None) -> Function | None:
+    """The function of `unit`, bound to an instance if `owner` is the unit of its class; None if there is none to call."""
+    with _standing(run, module, scope):
         target = scopes.name_in(run, module, unit.name if owner is None else owner.name)
         if owner is not None:
             target = method_alone(run, target, unit.name) if isinstance(target, Class) else None
         if isinstance(target, Wrapped) and isinstance(target.function, Function):
             target = target.function
-        if isinstance(target, Function):
-            mark = state.mark()
-            try:
-                call(run, target, Args([], {}, spread=True), None)
-            finally:
-                state.undo(mark)
+        return target if isinstance(target, Function) else None
+
+
+def call_alone(run: Interpreter, module: Module, scope: Scope, function: Function) -> None:
+    """Call a function with unknown arguments. What it does to the state stays."""
+    with _standing(run, module, scope):
+        call(run, function, Args([], {}, spread=True), None)
+
+
+@contextlib.contextmanager
+def _standing(run: Interpreter, module: Module, scope: Scope) -> Generator[None, None, None]:
+    """As if it were done by the module's top level, with grad mode as it is at the start."""
+    run.frames.append(Frame(scope, module, None, 0, mark=run.state.mark()))
+    run.state.mode = DEFAULT_MODE
+    try:
+        yield
     finally:
         run.frames.pop()
 

@@ -110,7 +110,7 @@ class Observed:
 def observe(project: Project, entry: Module, cancelled: Callable[[], bool] | None = None) -> Observed:
     """Run a file's entry points and write down what is passed. Raises CancelledError."""
     found = Observed(entry.path)
-    found.flows = interpret(project, entry, lambda name, text: True, _Watch(found, cancelled))
+    found.flows = list(interpret(project, entry, lambda name, text: True, _Watch(found, cancelled)))
     return found
 
 
