@@ -17,6 +17,7 @@ pytest.importorskip("material")
 hooks = pytest.importorskip("hooks")  # it needs MkDocs
 
 import picture  # noqa: E402
+import reference  # noqa: E402
 import rule_pages  # noqa: E402
 
 from gradline.config import KEYS, catalog  # noqa: E402
@@ -99,6 +100,8 @@ def test_each_rule_has_its_page_with_what_gradline_and_torch_say(site: Path) -> 
 
 def test_what_gradline_says_of_a_wrong_program_is_never_empty() -> None:
     for path, text in rule_pages.pages().items():
+        if path == "rules/index.md":
+            continue
         said = re.findall(r"^gradline says:\n\n```text\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
         assert len(said) == len(re.findall(r"^#+ Wrong$", text, re.MULTILINE)), path
         code = re.search(r"\((GL\d{3})\)", text)
@@ -127,6 +130,12 @@ def test_the_reference_has_every_option() -> None:
     for each in (*commands.values(), parser()):
         for action in each._actions:
             assert all(option in text for option in action.option_strings if option not in ("-h", "--help"))
+
+
+def test_the_reference_has_every_environment_variable() -> None:
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "server").rglob("*.py")]
+    named = {name for text in sources for name in re.findall(r"\bGRADLINE_[A-Z_]+[A-Z]\b", text)}
+    assert {name for name in named if not name.startswith(reference.INTERNAL)} == set(reference.ENVIRONMENT)
 
 
 def test_the_picture_shows_every_part_and_only_arrows_that_are_imports() -> None:

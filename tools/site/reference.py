@@ -14,6 +14,15 @@ from gradline.probe.options import parser as probe_parser
 
 ROOT = Path(__file__).parents[2]
 
+# Environment variables that are for people; the probe has some of its own, between its two processes.
+ENVIRONMENT = {
+    "GRADLINE_CACHE_DIR": "the folder in which the last answers are kept, in place of the system's for caches",
+    "GRADLINE_LANG": "the language of messages, `en` or `zh-cn`, whatever the terminal or the editor says",
+    "GRADLINE_LOG": "how much the language server writes to stderr: `WARNING` (default), `INFO` or `DEBUG`",
+    "GRADLINE_DEBUG": "set to `1`, a crash of gradline's own shows where it happened",
+}
+INTERNAL = "GRADLINE_PROBE"  # and what begins so
+
 
 def page() -> str:
     """The whole page, Markdown."""
@@ -75,7 +84,7 @@ def commands() -> list[str]:
         if rows:
             out += ["| option | meaning |", "| --- | --- |", *rows, ""]
         else:
-            out += ["It takes no options; `--stdio`, which some editors add, is allowed.", ""]
+            out += ["It takes no options, and speaks over standard input and output.", ""]
     out += [
         "### Exit codes",
         "",
@@ -84,6 +93,12 @@ def commands() -> list[str]:
         "| 0 | no error and no warning was found (or `--exit-zero`) |",
         "| 1 | errors or warnings were found |",
         "| 2 | the check could not be made as asked: the message on stderr says why |",
+        "",
+        "### Environment variables",
+        "",
+        "| variable | meaning |",
+        "| --- | --- |",
+        *(f"| `{name}` | {meaning} |" for name, meaning in ENVIRONMENT.items()),
         "",
     ]
     return out
