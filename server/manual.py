@@ -17,9 +17,11 @@ _FENCE = re.compile(r"^```(\w*)[ \t]*(.*)$")
 _HEADING = re.compile(r"^(#{1,6})\s+(.*?)\s*$")
 _KIND = re.compile(r"[ \t]*# (error|warning|info|hint|because|raises|missing)\b")
 _MARK = re.compile(rf"{_KIND.pattern}.*$")
+_QUIET = {"because": "because of this", "raises": "raises here", "missing": "not found yet"}
 _SECTIONS = ("wrong", "right", "not this")
 
 NOT_THIS = "These programs are correct, and gradline says nothing about them."
+UNSEEN = "gradline does not find this one yet."
 HOW = {
     "safe": "`gradline check --fix` makes this of it:",
     "unsafe": "`gradline check --fix --unsafe-fixes` makes this of it; look at it before you keep it:",
@@ -144,9 +146,9 @@ def _arrow(line: str) -> str:
     if first is None:
         return line
     kinds = _KIND.findall(line, first.start())
-    loud = next((kind for kind in kinds if kind not in ("because", "raises", "missing")), "")
-    note = loud or ("because of this" if "because" in kinds else "raises here" if "raises" in kinds else "")
-    return line[: first.start()] + (f"  # <- {note}" if note else "")
+    loud = next((kind for kind in kinds if kind not in _QUIET), "")
+    note = loud or next((said for kind, said in _QUIET.items() if kind in kinds), "")
+    return f"{line[: first.start()]}  # <- {note}"
 
 
 def _tidy(lines: list[str]) -> str:

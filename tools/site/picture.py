@@ -31,7 +31,7 @@ BOXES = (
     Box(("why",), "Why", "explains a traceback", 230, 50, 150, "face"),
     Box(("mcp",), "MCP server", "for coding agents", 590, 50, 150, "face"),
     Box(("probe", "watch"), "Probe", "runs the program, watches its gradients", 760, 50, 200, "face"),
-    Box(("workspace", "disk", "config", "cache", "patterns", "paths"), "Files and settings",
+    Box(("workspace", "disk", "config", "cache", "jobs", "plain", "patterns", "paths"), "Files and settings",
         "what to read, what to say, what was said last", 20, 200, 460, "outside"),
     Box(("check", "findings", "edits", "refactor"), "The engine's face", "check(project), fix(finding)", 20, 370, 220, "engine"),
     Box(("analyzers", "rule", "families", "manual", "messages", "suppress"), "Rules",

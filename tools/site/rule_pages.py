@@ -15,7 +15,7 @@ from fixture import MemoryFiles
 from gradline.check import check
 from gradline.config import catalog
 from gradline.families import FAMILIES, members
-from gradline.manual import HOW, NOT_THIS, Fence, Heading, Part, kinds_of_fix, parts, status, text_of, words
+from gradline.manual import HOW, NOT_THIS, UNSEEN, Fence, Heading, Part, kinds_of_fix, parts, status, text_of, words
 from gradline.project import Project
 from gradline.report import Entry, Report, full
 from gradline.rule import Rule
@@ -125,6 +125,8 @@ def _said(rule: Rule, program: list[Fence]) -> tuple[dict[str, list[int]], list[
     report = Report(
         [Entry(each) for each in found], project.source, catalog(), MemoryFiles.ROOT, width=76, summary=False
     )
+    if not found:
+        return {}, ["", UNSEEN, ""]
     stream = io.StringIO()
     full.write(report, stream)
     text = "\n".join(line for line in stream.getvalue().splitlines() if not line.strip().startswith("= more:"))
