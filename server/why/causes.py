@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .. import check as engine
 from ..findings import Finding, Place, Step
+from ..messages import joined, say
 from ..workspace import Workspace
 from .errors import Error
 from .places import Located, lines_of
@@ -155,14 +156,17 @@ def answers(
 
 
 def _note(finding: Finding, silenced: frozenset[Finding]) -> str:
-    notes = []
+    notes: list[str] = []
     if finding.doubt:
         notes.append(
-            f"this rests on a guess ({', '.join(sorted(finding.doubt))}), so `gradline check` does not show it"
+            say(
+                "this rests on a guess ({doubts}), so `gradline check` does not show it",
+                doubts=", ".join(sorted(finding.doubt)),
+            )
         )
     elif finding in silenced:
-        notes.append("a comment or the settings silence this, so `gradline check` does not show it")
-    return "; ".join(notes)
+        notes.append(say("a comment or the settings silence this, so `gradline check` does not show it"))
+    return joined(notes, "{first}; {rest}") if notes else ""
 
 
 def _lines(workspace: Workspace, places: Iterable[Place]) -> set[tuple[str, int]]:

@@ -15,6 +15,7 @@ from ..findings import Place, Step
 from ..flow.trails import cut_note, mode_note
 from ..insight import Insight, insight
 from ..insight.observe import CUT, FROZEN, PLAIN, Seen
+from ..messages import say
 from ..workspace import Workspace
 from .errors import Error
 from .places import Located
@@ -103,11 +104,13 @@ class Line:
             states = {look.state for look in looks if look.state}
             name = self._text(span)
             if CUT in states:
-                return Evidence(f"`{name}` has lost its graph on the way here", self._origins(span))
+                return Evidence(say("`{name}` has lost its graph on the way here", name=name), self._origins(span))
             if FROZEN in states:
-                return Evidence(f"`{name}` is a leaf that does not ask for gradients", self._made(looks))
+                return Evidence(say("`{name}` is a leaf that does not ask for gradients", name=name), self._made(looks))
             if states == {PLAIN}:
-                return Evidence(f"nothing that `{name}` was computed from requires grad", self._made(looks))
+                return Evidence(
+                    say("nothing that `{name}` was computed from requires grad", name=name), self._made(looks)
+                )
         return None
 
     def _inference(self) -> Evidence | None:
@@ -116,11 +119,11 @@ class Line:
                 switch = tensor.mode if tensor.inference else self._inference_at(tensor.made)
                 if switch is None:
                     continue
-                steps = [Step(switch, "this turns inference mode on")]
+                steps = [Step(switch, say("this turns inference mode on"))]
                 if tensor.made is not None:
-                    steps.insert(0, Step(tensor.made, "it is made here"))
+                    steps.insert(0, Step(tensor.made, say("it is made here")))
                 trail = tuple(step for step in steps if step.place != self.place)
-                return Evidence(f"`{self._text(span)}` was made in inference mode", trail)
+                return Evidence(say("`{name}` was made in inference mode", name=self._text(span)), trail)
         return None
 
     def _inference_at(self, made: Place | None) -> Place | None:
@@ -145,9 +148,11 @@ class Line:
             if not missing or (len(missing) == len(asked) and any(event.opaque for event in backwards)):
                 continue
             names = self._known.describer_of(backwards[0])
-            title = f"no backward of this program reaches {names.short(missing)}: `.grad` stays None there"
+            title = say(
+                "no backward of this program reaches {names}: `.grad` stays None there", names=names.short(missing)
+            )
             there = [leaf for leaf in asked if leaf in reached]
-            what = f"this reaches {names.short(there)}" if there else "this reaches none of it"
+            what = say("this reaches {names}", names=names.short(there)) if there else say("this reaches none of it")
             places = dict.fromkeys(event.place for event in backwards)
             return Evidence(title, tuple(Step(place, what) for place in places if place != self.place))
         return None
@@ -177,7 +182,7 @@ class Line:
             for tensor in _tensors(looks)
             if (place := tensor.made or (tensor.leaf.place if tensor.leaf is not None else None)) is not None
         )
-        return tuple(Step(place, "it is made here") for place in places if place != self.place)
+        return tuple(Step(place, say("it is made here")) for place in places if place != self.place)
 
     def _origins(self, span: tuple[int, int]) -> tuple[Step, ...]:
         steps: dict[Place, str] = {}
@@ -190,9 +195,11 @@ class Line:
                     elif cut.kind not in ("mode", "inference"):
                         steps.setdefault(cut.place, cut_note(cut))
                 if isinstance(value, Const) and value.value is None and value.made is not None:
-                    steps.setdefault(value.made, "None comes from here")
+                    steps.setdefault(value.made, say("None comes from here"))
                 if isinstance(value, Number) and value.source is not None and value.how:
-                    steps.setdefault(value.source, f"`{value.how}` makes a Python number of it")
+                    steps.setdefault(
+                        value.source, say("{how} makes a Python number of the tensor", how=f"`{value.how}`")
+                    )
         return tuple(Step(place, note) for place, note in sorted(steps.items(), reverse=True) if place != self.place)
 
 
@@ -243,7 +250,9 @@ def suspects(workspace: Workspace, paths: Iterable[str], kinds: frozenset[str]) 
             continue
         for token in known.tokens(()):
             if token.kind in kinds and "harmless" not in token.marks and len(found) < WORDS_LIMIT:
-                what = "can cut the line" if token.kind == "cut" else "switches gradients"
                 word = source.text[token.start : token.end]
-                found.append(Step(Place(path, token.start, token.end), f"`{word}` {what}"))
+                note = say("`{word}` switches gradients", word=word)
+                if token.kind == "cut":
+                    note = say("`{word}` can cut the line", word=word)
+                found.append(Step(Place(path, token.start, token.end), note))
     return found

@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 
 from ..findings import Place
-from ..messages import told
+from ..messages import tell, told
 from ..report import Report, here
-from ..report.changes import applied, changed
+from ..report.changes import parts
 from . import Answer, Explanation
 from .words import certainty, heading, repeats, unknown, where_raised
 
@@ -21,15 +21,15 @@ def report(explained: Explanation) -> Report:
 
 def write(explained: Explanation, report: Report) -> str:
     """The whole of it."""
-    parts = [f"### {heading(explained)}"]
+    said = [f"### {heading(explained)}"]
     if raised := where_raised(explained, report):
-        parts.append(raised)
-    parts.append(explained.error.meaning if explained.error is not None else unknown(explained))
+        said.append(raised)
+    said.append(explained.error.meaning if explained.error is not None else unknown(explained))
     for number, one in enumerate(explained.answers, 1):
-        parts.append(f"**{number}. {certainty(one)}** {answer(one, report)}")
-    parts += advice(explained)
-    parts += [f"*{note}*" for note in (*explained.notes, *repeats(explained))]
-    return "\n\n".join(parts)
+        said.append(f"**{number}. {certainty(one)}** {answer(one, report)}")
+    said += advice(explained)
+    said += [f"*{told(note)}*" for note in (*explained.notes, *repeats(explained))]
+    return "\n\n".join(said)
 
 
 def answer(one: Answer, report: Report) -> str:
@@ -38,27 +38,29 @@ def answer(one: Answer, report: Report) -> str:
     if one.place is not None:
         lines.append(f"- {_where(report, one.place)}")
     lines += [f"- {_where(report, step.place)}: {told(step.note)}" for step in one.trail]
-    parts = ["\n".join(lines)]
+    said = ["\n".join(lines)]
     if one.fix is not None:
-        parts.append(f"{told(one.fix.message)} ({one.fix.applicability.value}):\n\n```diff\n{_diff(one, report)}\n```")
-    parts += list(one.facts)
+        said.append(f"{told(one.fix.message)} ({one.fix.applicability.value}):\n\n```diff\n{_diff(one, report)}\n```")
+    said += list(one.facts)
     if one.note:
-        parts.append(f"*{one.note}*")
-    return "\n\n".join(parts)
+        said.append(f"*{told(one.note)}*")
+    return "\n\n".join(said)
 
 
 def advice(explained: Explanation) -> list[str]:
     """What to look at and what would tell, where the first answer is not sure."""
-    parts = []
+    said = []
     if explained.error is not None and explained.error.look and not explained.found:
-        parts.append(f"**Look at** {explained.error.look}")
+        said.append(tell("**Look at** {place}", place=explained.error.look))
     if explained.sure:
-        return parts
+        return said
     if explained.check:
-        parts.append(f"**To see it there**, put before the line that raises:\n\n```python\n{explained.check}\n```")
+        said.append(
+            f"{tell('**To see it there**, put before the line that raises:')}\n\n```python\n{explained.check}\n```"
+        )
     if explained.probe:
-        parts.append(f"**To watch a run**: `{explained.probe}`")
-    return parts
+        said.append(tell("**To watch a run**: `{command}`", command=explained.probe))
+    return said
 
 
 def _where(report: Report, place: Place) -> str:
@@ -68,7 +70,7 @@ def _where(report: Report, place: Place) -> str:
 
 
 def _diff(one: Answer, report: Report) -> str:
-    """What the fix changes, without context: `-` and `+` lines under the name of each file."""
+    """What the fix changes, without context: `-` and `+` lines under the name of each file, cell by cell in a notebook."""
     assert one.fix is not None
     out: list[str] = []
     for path in dict.fromkeys(edit.path for edit in one.fix.edits):
@@ -76,9 +78,13 @@ def _diff(one: Answer, report: Report) -> str:
         if source is None:
             continue
         out.append(f"# {report.shown(path)}")
-        after = applied(source, [edit for edit in one.fix.edits if edit.path == path])
-        for old, new in changed(source, after):
-            lines = difflib.unified_diff(old.source.text.splitlines(), new.source.text.splitlines(), lineterm="", n=0)
+        edits = sorted((edit for edit in one.fix.edits if edit.path == path), key=lambda edit: edit.start, reverse=True)
+        for part in parts(source):
+            old = new = part.source.text
+            for edit in edits:
+                if part.start <= edit.start and edit.end <= part.start + len(old):
+                    new = new[: edit.start - part.start] + edit.content + new[edit.end - part.start :]
+            lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=0)
             out += [line for line in lines if not line.startswith(("---", "+++"))]
     if len(out) > DIFF_LINES:
         out = [*out[:DIFF_LINES], f"# … {len(out) - DIFF_LINES} more lines"]

@@ -6,7 +6,7 @@ import re
 from typing import TextIO
 
 from ..findings import Finding, Severity
-from ..messages import told
+from ..messages import tell, told
 from ..report import Entry, Report, here, one_line
 from ..report.full import write_one, write_places
 from ..report.terminal import Painter, wrap
@@ -42,7 +42,7 @@ class _Writer:
             self._answer(number, answer)
         self._advice()
         for note in (*explained.notes, *repeats(explained)):
-            self._text(f"note: {note}")
+            self._text(tell("note: {note}", note=told(note)))
 
     def _answer(self, number: int, answer: Answer) -> None:
         mark = f"{number}. {certainty(answer)}" if len(self.explained.answers) > 1 else certainty(answer)
@@ -50,7 +50,7 @@ class _Writer:
             self._line(self.paint(mark, "number"))
             write_one(self.report, Entry(answer.finding, answer.fix), self.stream)
             if command := apply_command(self.explained, answer, self.report):
-                self._line(f"To mend it: {command}")
+                self._line(tell("To mend it: {command}", command=command))
                 self._line()
         else:
             self._text(f"{mark} {one_line(told(answer.title))}", style="number")
@@ -59,7 +59,7 @@ class _Writer:
                 write_places(self.report, bare, self.stream)
             self._line()
         if answer.facts:
-            self._line(self.paint("What is known of that line:", "name"))
+            self._line(self.paint(tell("What is known of that line:"), "name"))
             for fact in answer.facts:
                 head, *rest = fact.splitlines()
                 self._text(plain(head), "  ")
@@ -68,21 +68,21 @@ class _Writer:
                         self._text(plain(line.removeprefix("- ")), "    - ", "      ")
             self._line()
         if answer.note:
-            self._text(f"note: {answer.note}")
+            self._text(tell("note: {note}", note=told(answer.note)))
             self._line()
 
     def _advice(self) -> None:
         explained = self.explained
         if explained.error is not None and explained.error.look and not explained.found:
-            self._text(f"Look at {explained.error.look}")
+            self._text(tell("Look at {place}", place=explained.error.look))
             self._line()
         if explained.sure:
             return
         if explained.check:
-            self._line("To see it there, put before the line that raises:")
+            self._line(tell("To see it there, put before the line that raises:"))
             self._line(f"    {explained.check}")
         if explained.probe:
-            self._line("To watch a run of it:")
+            self._line(tell("To watch a run of it:"))
             self._line(f"    {explained.probe}")
         if explained.check or explained.probe:
             self._line()

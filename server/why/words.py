@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+from ..messages import listed, tell, told
 from ..report import Report
 from . import LIKELY, POSSIBLE, SURE, Answer, Explanation
 
@@ -16,7 +17,7 @@ def heading(explained: Explanation) -> str:
     said = raised.said if len(raised.said) <= HEAD_LIMIT else raised.said[: HEAD_LIMIT - 1] + "…"
     if raised.kind:
         return f"{raised.name}: {said}" if said else raised.name
-    return said or "an error that the traceback does not show"
+    return said or tell("an error that the traceback does not show")
 
 
 def where_raised(explained: Explanation, report: Report) -> str:
@@ -27,18 +28,26 @@ def where_raised(explained: Explanation, report: Report) -> str:
     for one in reversed(explained.frames):
         location = report.location(one.place)
         cell = f"cell {location.cell}:" if location.cell else ""
-        name = f" in {one.frame.function}" if one.frame.function not in ("", "<module>") else ""
-        shown.append(f"{report.shown(one.path)}:{cell}{location.row}{name}")
-    rank = f" (process {explained.raised.rank})" if explained.raised.rank else ""
-    calls = ", called from " + ", ".join(shown[1:4]) if len(shown) > 1 else ""
-    return f"raised{rank} at {shown[0]}{calls}{', …' if len(shown) > 4 else ''}"
+        place = f"{report.shown(one.path)}:{cell}{location.row}"
+        if one.frame.function not in ("", "<module>"):
+            place = tell("{place} in {function}", place=place, function=one.frame.function)
+        shown.append(place)
+    said = tell("raised at {place}", place=shown[0])
+    if explained.raised.rank:
+        said = tell("raised (process {rank}) at {place}", rank=explained.raised.rank, place=shown[0])
+    if len(shown) > 1:
+        calls = told(listed([*shown[1:4], "…"] if len(shown) > 4 else shown[1:4]))
+        said = tell("{raised}, called from {places}", raised=said, places=calls)
+    return said
 
 
 def certainty(answer: Answer) -> str:
     """How sure an answer is, to begin it with."""
     if answer.finding is None and answer.certainty == POSSIBLE:
-        return "Not sure:"
-    return {SURE: "The cause:", LIKELY: "Likely:"}.get(answer.certainty, "Possible:")
+        return tell("Not sure:")
+    if answer.certainty == SURE:
+        return tell("The cause:")
+    return tell("Likely:") if answer.certainty == LIKELY else tell("Possible:")
 
 
 def apply_command(explained: Explanation, answer: Answer, report: Report) -> str:
@@ -55,7 +64,7 @@ def unknown(explained: Explanation) -> str:
     """What is to be said of an error that the table does not have."""
     if explained.error is not None:
         return ""
-    return (
+    return tell(
         "gradline does not know this error: it is none of autograd's that it has learned. What follows is what it finds on "
         "the lines that ran, which may have nothing to do with it."
     )
@@ -65,7 +74,6 @@ def repeats(explained: Explanation) -> list[str]:
     """That there is more in the text than was explained."""
     if not explained.others:
         return []
-    count = explained.others
-    return [
-        f"the text has {count} more exception{'s' if count > 1 else ''}, which {'are' if count > 1 else 'is'} not explained here"
-    ]
+    if explained.others == 1:
+        return [tell("the text has 1 more exception, which is not explained here")]
+    return [tell("the text has {n} more exceptions, which are not explained here", n=explained.others)]
