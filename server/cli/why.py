@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import FAILURE, FINDINGS, OK, command
+from . import FAILURE, FINDINGS, INTERRUPTED, OK, command
 
 if TYPE_CHECKING:
     from ..why import Explanation
@@ -161,7 +161,7 @@ def _run_program(program: list[str], arguments: argparse.Namespace) -> int:
     except OSError as error:
         print(f"gradline: {program[0]} can't be run: {(error.strerror or str(error)).lower()}", file=sys.stderr)
         return running.NOT_STARTED
-    if code == OK:
+    if code in (OK, INTERRUPTED):
         return code
     try:
         text = _decoded(output)

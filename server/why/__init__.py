@@ -54,7 +54,8 @@ class Explanation:
     @property
     def found(self) -> bool:
         """Whether a cause was found, and not only the place where it shows."""
-        return any(answer.finding is not None or answer.certainty != POSSIBLE for answer in self.answers)
+        known = self.error is not None
+        return known and any(one.finding is not None or one.certainty != POSSIBLE for one in self.answers)
 
     @property
     def sure(self) -> bool:
@@ -96,7 +97,7 @@ def explain(
     made = answers(workspace, ranked, silenced)
     line = Line(workspace, frames[-1]) if frames else None
     if line is not None:
-        made = _with_line(made, error, line)
+        made = _with_line(made, error, line, forward)
     made = _with_suspects(made, workspace, error, frames)
     return Explanation(
         raised,
@@ -135,11 +136,26 @@ def chosen(text: str) -> tuple[Raised | None, Error | None, int]:
     return (own or every)[-1], None, len(every) - 1
 
 
-def _with_line(made: list[Answer], error: Error | None, line: Line) -> list[Answer]:
+def _with_line(made: list[Answer], error: Error | None, line: Line, forward: Sequence[Located]) -> list[Answer]:
     """What is known of the line that raised: with the first answer if that is a good one, else as an answer of its own."""
     facts = line.facts()
     if made and made[0].certainty in (SURE, LIKELY):
         return [made[0]._replace(facts=facts[:1]), *made[1:]]
+    if forward:
+        calls = [Step(one.place, "this calls it") for one in reversed(forward[:-1])]
+        trail = (*calls, Step(line.place, "backward is called here"))
+        return [
+            Answer(
+                "anomaly mode saw this forward operation, whose backward is at fault",
+                LIKELY,
+                forward[-1].place,
+                trail,
+                None,
+                None,
+                facts,
+            ),
+            *made,
+        ]
     evidence = line.evidence(error) if error is not None else None
     if evidence is not None:
         return [Answer(evidence.title, LIKELY, line.place, evidence.trail, None, None, facts), *made]

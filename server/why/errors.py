@@ -7,7 +7,7 @@ import re
 from importlib import resources
 from typing import NamedTuple
 
-from .tracebacks import Raised
+from .tracebacks import LINE_LIMIT, Raised
 
 _ENTRY = re.compile(r"^## ([\w-]+)\n", re.MULTILINE)
 _FIELD = re.compile(r"^- (\w+): (.+)$", re.MULTILINE)
@@ -17,11 +17,12 @@ FIELDS = frozenset({"here", "elsewhere", "when", "seek", "line", "look", "check"
 
 
 class Error(NamedTuple):
-    """One entry; see the head of `errors.md` for what its fields mean."""
+    """One entry; see the head of `errors.md` for what its fields mean. `older` are messages of other versions."""
 
     name: str
     messages: tuple[str, ...]
     meaning: str
+    older: frozenset[str] = frozenset()
     here: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
     when: str = ""
@@ -62,8 +63,9 @@ def _read(name: str, body: str) -> Error:
 
     return Error(
         name=name,
-        messages=tuple(line[1:].strip() for line in lines if line.startswith(">")),
+        messages=tuple(line.lstrip(">").strip() for line in lines if line.startswith(">")),
         meaning=meaning,
+        older=frozenset(line[2:].strip() for line in lines if line.startswith(">>")),
         here=names("here"),
         elsewhere=names("elsewhere"),
         when=fields.get("when", "").strip("`"),
@@ -103,9 +105,17 @@ def _is_torchs(path: str) -> bool:
 
 def find_in(text: str) -> tuple[Error, str] | None:
     """The last line of a text that has the message of an entry, for texts in which no exception was made out."""
-    for line in reversed(text.splitlines()):
-        said = " ".join(line[:2000].split())
-        for error in errors():
-            if not error.when and error.matches(said, None):
-                return error, said
-    return None
+    best: tuple[int, Error, str] | None = None
+    for error in errors():
+        for message in () if error.when else error.messages:
+            at = text.rfind(max(message.split("…"), key=len))  # far faster than a pattern, on a log of megabytes
+            if at < 0 or (best is not None and at <= best[0]):
+                continue
+            end = text.find("\n", at)
+            line = text[
+                max(text.rfind("\n", 0, at) + 1, at - LINE_LIMIT) : min(end if end >= 0 else len(text), at + LINE_LIMIT)
+            ]
+            said = " ".join(line.split())
+            if error.matches(said, None):
+                best = at, error, said
+    return best[1:] if best is not None else None

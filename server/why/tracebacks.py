@@ -16,6 +16,9 @@ LINE_LIMIT = 4000  # characters of a line that are looked at; no frame and no fi
 MESSAGE_LINES = 60  # of one exception's message; torch's longest (a checkpoint's) shows its tensors in the first ten
 SHOWN_LINES = 40  # source lines that IPython shows of one frame
 
+# Without one of these there is no traceback; what stands before the first of them need not be looked at.
+_MARKS = ("Traceback", "Error", "Exception", "File ", " In [", " In[", "In\x1b", ".py", "<ipython", "Interrupt", "Exit")
+
 # What an escape code of a terminal looks like: colours, cursor movements, titles, links.
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]")
 
@@ -45,6 +48,8 @@ _CAUSE = "The above exception was the direct cause of the following exception"
 _CONTEXT = "During handling of the above exception, another exception occurred"
 
 _FRAME = re.compile(r'^(\s*)File "([^"]+)", line (\d+)(?:, in (.+?))?\s*$')
+_FRAME_CUT = re.compile(r'^([^"]*\.py)", line (\d+), in (\S+)\s*$')  # where a text begins in the midst of it
+_QUOTED = re.compile(r"^> ?(?:Traceback \(most| *File \")", re.MULTILINE)  # in a mail or an issue
 _CARETS = re.compile(r"^\s*[~^]*\^[~^ ]*$|^\s*~+$")
 _IPYTHON_FILE = re.compile(r"^File (?P<path>[^\"].*?):(?P<line>\d+)(?:, in (?P<name>.+))?$")
 _CELL = re.compile(r"^(?:Cell|Input)\s+In\s?\[(?P<cell>\d+)\](?:, line (?P<line>\d+))?(?:, in (?P<name>.+))?$")
@@ -107,8 +112,14 @@ class Raised(NamedTuple):
 
 def read(text: str) -> list[Raised]:
     """The exceptions in a text, in order, those of one process together."""
+    if _QUOTED.search(text):
+        text = re.sub(r"^(?:> ?)+", "", text, flags=re.MULTILINE)
+    marks = [at for word in _MARKS if (at := text.find(word)) >= 0]
+    if not marks:
+        return []
+    begin = max(text.rfind("\n", 0, min(marks)), 0)
     readers: dict[str, _Reader] = {}
-    for line in re.split(r"\r\n|\n|\r", text):
+    for line in re.split(r"\r\n|\n|\r", text[begin:]):
         rank, clean = _clean(line[:LINE_LIMIT])
         reader = readers.get(rank)
         if reader is None:
@@ -285,6 +296,8 @@ def _is_class(name: str) -> bool:
 def _frame(line: str) -> Frame | None:
     if (found := _FRAME.match(line)) is not None:
         return Frame(found[2], int(found[3]), found[4] or "", cell=_cell_of(found[2]))
+    if (found := _FRAME_CUT.match(line)) is not None:
+        return Frame(found[1].lstrip(), int(found[2]), found[3])
     if (found := _CELL.match(line)) is not None:
         return Frame(f"In [{found['cell']}]", int(found["line"] or 0), _name(found["name"]), cell=int(found["cell"]))
     if (found := _RICH.match(line)) is not None or (found := _IPYTHON_FILE.match(line)) is not None:

@@ -43,7 +43,6 @@ def python(folder: Path, *arguments: str, **environ: str) -> subprocess.Complete
 
 def _child(folder: str, script: str) -> None:
     import runpy
-    import traceback
 
     os.chdir(folder)
     path = os.path.join(folder, script)
@@ -54,7 +53,7 @@ def _child(folder: str, script: str) -> None:
         tb = error.__traceback__
         while tb is not None and tb.tb_frame.f_code.co_filename != path:
             tb = tb.tb_next
-        traceback.print_exception(type(error), error, tb)
+        sys.excepthook(type(error), error.with_traceback(tb), tb)
     sys.stderr.flush()
 
 

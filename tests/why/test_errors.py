@@ -8,30 +8,37 @@ from pathlib import Path
 import pytest
 
 from gradline.rule import rules
-from gradline.why import errors, explain
+from gradline.why import chosen, errors, explain
 from gradline.words import meanings
 
 from . import running
+from .programs import HEAD, PROGRAMS
 
 pytest.importorskip("torch")
 if not hasattr(os, "fork"):
     pytest.skip("the programs are run in forks", allow_module_level=True)
 
 WITHOUT_PROGRAM = {"ddp-twice"}  # takes several processes that fail together
-PROGRAMS = [error for error in errors() if error.program]
+SHOWN = [error for error in errors() if error.program]
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, str]]:
-    """Of each entry the folder of its program, and what torch said when it ran."""
+def ran(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, Path, str]]:
+    """Of each program the entry that it belongs to, its folder, and what torch said when it ran: first those shown."""
+    programs = [(error.name, error.program) for error in SHOWN] + [(name, HEAD + more) for name, more in PROGRAMS]
     folders = []
-    for error in PROGRAMS:
-        folder = tmp_path_factory.mktemp(error.name)
-        (folder / "program.py").write_text(error.program)
+    for name, program in programs:
+        folder = tmp_path_factory.mktemp(name)
+        (folder / "program.py").write_text(program)
         (folder / "pyproject.toml").write_text("")
         folders.append(folder)
     texts = running.run((folder, "program.py") for folder in folders)
-    return {error.name: (folder, text) for error, folder, text in zip(PROGRAMS, folders, texts, strict=True)}
+    return [(name, folder, text) for (name, _), folder, text in zip(programs, folders, texts, strict=True)]
+
+
+@pytest.fixture(scope="module")
+def said(ran: list[tuple[str, Path, str]]) -> dict[str, tuple[Path, str]]:
+    return {name: (folder, text) for name, folder, text in ran[: len(SHOWN)]}
 
 
 def test_every_entry_is_complete() -> None:
@@ -45,7 +52,36 @@ def test_every_entry_is_complete() -> None:
     assert len({error.name for error in errors()}) == len(errors())
 
 
-@pytest.mark.parametrize("name", [error.name for error in PROGRAMS])
+def test_every_message_is_one_that_torch_says(ran: list[tuple[str, Path, str]]) -> None:
+    unsaid = {
+        (error.name, message) for error in errors() for message in error.messages if message not in error.older
+    } - {
+        (name, message)
+        for name in WITHOUT_PROGRAM
+        for error in errors()
+        if error.name == name
+        for message in error.messages
+    }
+    for name, _, text in ran:
+        (error,) = (one for one in errors() if one.name == name)
+        said = " ".join(text.split())
+        unsaid -= {
+            (name, message)
+            for message in error.messages
+            if error._replace(messages=(message,), when="").matches(said, None)
+        }
+    assert not unsaid
+
+
+@pytest.mark.parametrize("number", range(len(PROGRAMS)), ids=[f"{name}-{n}" for n, (name, _) in enumerate(PROGRAMS)])
+def test_other_messages_lead_to_their_entry(ran: list[tuple[str, Path, str]], number: int) -> None:
+    name, _, text = ran[len(SHOWN) + number]
+    raised, error, _ = chosen(text)
+    assert raised is not None, "the program does not raise"
+    assert error is not None and error.name == name, text
+
+
+@pytest.mark.parametrize("name", [error.name for error in SHOWN])
 def test_what_torch_says_leads_to_the_entry(said: dict[str, tuple[Path, str]], name: str) -> None:
     folder, text = said[name]
     explained = explain(text, str(folder))
