@@ -46,6 +46,9 @@ export function activate(context: vscode.ExtensionContext): Api {
     vscode.commands.registerCommand("gradline.showPlaces", (uri: string, position: WirePosition, places: WirePlace[]) =>
       showPlaces(running, uri, position, places),
     ),
+    vscode.commands.registerCommand("gradline.openPlace", ({ uri, range }: vscode.Location) =>
+      vscode.window.showTextDocument(uri, { selection: range }),
+    ),
     vscode.workspace.onDidChangeConfiguration((event) => {
       if (affectsStart(event)) {
         void restart();

@@ -31,6 +31,7 @@ export class GradientLine implements vscode.Disposable {
   private readonly on: vscode.TextEditorDecorationType;
   private readonly off: vscode.TextEditorDecorationType;
   private readonly cut: vscode.TextEditorDecorationType;
+  private readonly word: vscode.TextEditorDecorationType;
   private readonly item: vscode.StatusBarItem;
   private readonly disposables: vscode.Disposable[] = [];
 
@@ -48,6 +49,10 @@ export class GradientLine implements vscode.Disposable {
       overviewRulerColor: new vscode.ThemeColor("gradline.lineCut"),
       overviewRulerLane: vscode.OverviewRulerLane.Left,
     });
+    this.word = vscode.window.createTextEditorDecorationType({
+      color: new vscode.ThemeColor("gradline.lineCut"),
+      fontWeight: "bold",
+    });
     this.item = vscode.window.createStatusBarItem("gradline.mode", vscode.StatusBarAlignment.Right, 90);
     this.item.name = "gradline: grad mode";
     this.item.command = "gradline.goToOrigin";
@@ -55,7 +60,9 @@ export class GradientLine implements vscode.Disposable {
       this.on,
       this.off,
       this.cut,
+      this.word,
       this.item,
+      vscode.window.onDidChangeActiveColorTheme(() => vscode.window.visibleTextEditors.forEach((editor) => this.draw(editor))),
       vscode.window.onDidChangeVisibleTextEditors((editors) => editors.forEach((editor) => void this.update(editor))),
       vscode.window.onDidChangeActiveTextEditor(() => this.showMode()),
       vscode.window.onDidChangeTextEditorSelection(() => this.showMode()),
@@ -144,6 +151,13 @@ export class GradientLine implements vscode.Disposable {
     editor.setDecorations(this.on, of("on"));
     editor.setDecorations(this.off, of("off", "inference"));
     editor.setDecorations(this.cut, [...cut].map(lineRange));
+    // the built-in light high-contrast theme alone has no colours for semantic tokens
+    const isPlain = vscode.window.activeColorTheme.kind === vscode.ColorThemeKind.HighContrastLight;
+    const words = isPlain ? (this.known.get(editor.document.uri.toString())?.cuts ?? []) : [];
+    editor.setDecorations(
+      this.word,
+      words.map(({ start, end }) => new vscode.Range(start.line, start.character, end.line, end.character)),
+    );
   }
 
   private regionAtCursor(): Region | undefined {

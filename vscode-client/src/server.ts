@@ -124,6 +124,13 @@ export class Server {
       revealOutputChannelOn: RevealOutputChannelOn.Never,
       // pushed: the client asks only for the documents that it shows, and every two seconds for all others, while a
       // finding and its origin are often in two files
+      middleware: {
+        provideInlayHints: async (document, range, token, next) => (await next(document, range, token))?.map(goThere),
+        resolveInlayHint: async (hint, token, next) => {
+          const resolved = await next(hint, token);
+          return resolved && goThere(resolved);
+        },
+      },
       initializationOptions: { commands: SERVER_COMMANDS, diagnostics: "push", lines: true, probe: vscode.workspace.isTrusted },
     };
   }
@@ -194,6 +201,17 @@ const STATES: Record<State, string> = {
   [State.Stopped]: "stopped",
   [State.StartFailed]: "did not start",
 };
+
+/** A click on a part of a hint goes to its place; VS Code would look for the definition of what is named there. */
+function goThere(hint: vscode.InlayHint): vscode.InlayHint {
+  for (const part of typeof hint.label === "string" ? [] : hint.label) {
+    if (part.location) {
+      part.command = { command: "gradline.openPlace", title: "Go There", arguments: [part.location] };
+      part.location = undefined;
+    }
+  }
+  return hint;
+}
 
 function describe(executable: Executable): string {
   return [executable.command, ...(executable.args ?? [])].join(" ");

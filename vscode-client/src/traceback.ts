@@ -1,4 +1,3 @@
-import * as os from "node:os";
 import * as vscode from "vscode";
 import type { Location } from "vscode-languageclient";
 import { log } from "./log";
@@ -107,36 +106,53 @@ export class Traceback implements vscode.TextDocumentContentProvider, vscode.Ter
       void vscode.window.showWarningMessage("gradline: the server does not run.");
       return;
     }
-    const folder = vscode.workspace.workspaceFolders?.[0]?.uri.fsPath;
+    const folder = vscode.workspace.workspaceFolders?.[0]?.uri;
     let why: Why | null;
     try {
-      const params = { command: "gradline.why", arguments: [{ text, folder }] };
-      why = await client.sendRequest<Why | null>("workspace/executeCommand", params);
+      const params = { text, folder: folder && client.code2ProtocolConverter.asUri(folder) };
+      why = await client.sendRequest<Why | null>("gradline/why", params);
     } catch (error) {
       log.error(`explaining a traceback: ${error}`);
       void vscode.window.showErrorMessage(`gradline: the traceback could not be explained: ${error}`);
       return;
     }
-    this.page = why ? this.written(why) : "gradline has nothing to say of this text: it holds no error of PyTorch's autograd.";
+    this.page = why ? this.written(why) : "There is no traceback in this text.";
     const uri = vscode.Uri.from({ scheme: SCHEME, path: "/Explanation of the traceback.md" });
     this.changed.fire(uri);
     await vscode.commands.executeCommand("markdown.showPreviewToSide", uri);
   }
 
   private written(why: Why): string {
-    const converter = this.server.client?.protocol2CodeConverter;
-    const links = why.answers.flatMap(({ location, title, fixable }) => {
-      const at = location && converter?.asLocation(location);
-      if (!at) {
-        return [];
-      }
-      const line = at.range.start.line + 1;
-      const name = vscode.workspace.asRelativePath(at.uri);
-      const fix = fixable ? " A quick fix is offered there." : "";
-      return [`- [${name}:${line}](${at.uri.with({ fragment: `L${line}` })}): ${title}.${fix}`];
-    });
-    return [why.markdown, ...(links.length > 0 ? ["", "## Go there", "", ...links] : [])].join("\n") + os.EOL;
+    const fixable = why.answers.find((answer) => answer.fixable && answer.location);
+    const at = fixable?.location && this.server.client?.protocol2CodeConverter.asLocation(fixable.location);
+    const lines = linked(why.markdown).split("\n");
+    if (at) {
+      lines.push("", `A quick fix is offered at ${link(at.uri, at.range.start.line + 1)}.`);
+    }
+    return `${lines.join("\n")}\n`;
   }
+}
+
+/** The text with the places in it (`/folder/file.py:12`) as links; code blocks stay as they are. */
+function linked(markdown: string): string {
+  let fenced = false;
+  return markdown
+    .split("\n")
+    .map((line) => {
+      if (line.startsWith("```")) {
+        fenced = !fenced;
+      }
+      return fenced
+        ? line
+        : line.replace(/`?((?:[A-Za-z]:)?[/\\][^`\s:]*\.(?:py|ipynb)):(\d+)`?/g, (_, file: string, number: string) =>
+            link(vscode.Uri.file(file), Number(number)),
+          );
+    })
+    .join("\n");
+}
+
+function link(uri: vscode.Uri, line: number): string {
+  return `[${vscode.workspace.asRelativePath(uri)}:${line}](${uri.with({ fragment: `L${line}` })})`;
 }
 
 /** What is selected in the active terminal, or all that it holds; the clipboard is as before afterwards. */

@@ -100,16 +100,31 @@ export class Trail implements vscode.TreeDataProvider<Node>, vscode.CodeActionPr
       item.accessibilityInformation = { label: `${item.label}, ${item.description}, ${node.steps.length} steps` };
       return item;
     }
-    const last = node.index === node.finding.steps.length - 1;
-    const item = new vscode.TreeItem(node.index === 0 ? "shows here" : node.note, vscode.TreeItemCollapsibleState.None);
+    const isOrigin = this.isOrigin(node);
+    const own = isOrigin ? "is made here" : "shows here";
+    const item = new vscode.TreeItem(node.index === 0 ? own : node.note, vscode.TreeItemCollapsibleState.None);
     item.id = `${node.finding.key}|${node.index}`;
     item.description = where(node.location);
-    item.iconPath = new vscode.ThemeIcon(node.index === 0 ? "debug-stackframe" : last ? "target" : "arrow-small-down");
+    item.iconPath = new vscode.ThemeIcon(isOrigin ? "target" : node.index === 0 ? "debug-stackframe" : "arrow-small-down");
     item.tooltip = `${node.note}\n${where(node.location)}`;
     item.command = { command: "gradline.openStep", title: "Go There", arguments: [node] };
-    const role = last && node.index > 0 ? "origin" : `step ${node.index + 1} of ${node.finding.steps.length}`;
+    const role = isOrigin ? "origin" : `step ${node.index + 1} of ${node.finding.steps.length}`;
     item.accessibilityInformation = { label: `${role}: ${item.label}, ${item.description}` };
     return item;
+  }
+
+  /**
+   * Whether this is where it comes from: the end of a trail; but the finding at an origin itself has a trail that ends
+   * where the damage shows.
+   */
+  private isOrigin(step: Step): boolean {
+    const { steps } = step.finding;
+    const back = this.findings.find(
+      (one) => samePlace(one.steps.at(-1)!, steps[0]!) && samePlace(one.steps[0]!, steps.at(-1)!) && one !== step.finding,
+    );
+    // of two that lead to each other the longer one goes from the damage to the origin
+    const by = back ? steps.length - back.steps.length : 1;
+    return by > 0 ? step.index > 0 && step.index === steps.length - 1 : by < 0 && step.index === 0;
   }
 
   // The lamp beside a finding leads to its trail
@@ -138,6 +153,7 @@ export class Trail implements vscode.TreeDataProvider<Node>, vscode.CodeActionPr
     const finding = this.known(node) ?? this.atCursor()?.finding ?? (await this.pick());
     if (finding) {
       this.here = finding.steps[0];
+      await vscode.commands.executeCommand(`${VIEW}.focus`);
       await this.view.reveal(finding, { select: true, focus: true, expand: true });
     }
   }
@@ -187,16 +203,20 @@ export class Trail implements vscode.TreeDataProvider<Node>, vscode.CodeActionPr
     }
   }
 
-  /** The step whose place the cursor is in: of the trail that is being walked if it has one there, else of any. */
+  /** The step whose place, or else whose line, the cursor is in: of the trail that is being walked if it has one there, else of any. */
   private atCursor(): Step | undefined {
     const editor = vscode.window.activeTextEditor;
     const cursor = editor?.selection.active;
     if (!editor || !cursor) {
       return undefined;
     }
-    const within = (step: Step): boolean =>
-      same(step.location.uri, editor.document.uri) && step.location.range.contains(cursor);
-    const steps = this.findings.flatMap((one) => one.steps).filter(within);
+    const inLine = (step: Step): boolean =>
+      same(step.location.uri, editor.document.uri) &&
+      step.location.range.start.line <= cursor.line &&
+      cursor.line <= step.location.range.end.line;
+    const near = this.findings.flatMap((one) => one.steps).filter(inLine);
+    const within = near.filter((step) => step.location.range.contains(cursor));
+    const steps = within.length > 0 ? within : near;
     const walked = this.known(this.here);
     return steps.find((step) => step.finding === walked) ?? steps.find((step) => step.index === 0) ?? steps[0];
   }

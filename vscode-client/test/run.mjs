@@ -1,7 +1,7 @@
 // npm run test:vscode: installs gradline.vsix in a real VS Code and tests it from the inside (suite/index.js runs in the
 // extension host) and from the outside (ui.mjs looks at the window).  PYTHON names the interpreter for the server,
 // VSCODE_TEST the folder for the tools; screenshots are left in its shots/.
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
@@ -12,7 +12,7 @@ import { look } from "./ui.mjs";
 const root = path.resolve(import.meta.dirname, "../..");
 const folder = path.resolve(process.env.VSCODE_TEST ?? path.join(root, ".vscode-test"));
 const python = process.env.PYTHON ?? "python3";
-const only = process.argv[2]; // "inside" or "outside"
+const only = process.argv[2]; // "inside" or "outside", and the names of scenes (see ui.mjs), with commas
 const tools = setup(folder);
 const vsix = path.join(root, "gradline.vsix");
 if (!fs.existsSync(vsix)) throw new Error("gradline.vsix is missing: npm run package");
@@ -61,9 +61,9 @@ async function inside() {
 }
 
 async function outside() {
-  const { home, project } = workspace("outside");
-  const machine = { "gradline.interpreter": [interpreter] };
-  return look({ tools, home, project, vsix, machine, shots, start });
+  const torch = spawnSync(interpreter, ["-c", "import torch"]);
+  const only = process.argv[3]?.split(",");
+  return look({ tools, fresh: workspace, vsix, python: interpreter, hasTorch: torch.status === 0, shots, start, only });
 }
 
 const passed = [];

@@ -26,6 +26,8 @@ const QUIET = {
   "editor.minimap.enabled": false,
   "editor.unusualLineTerminators": "off",
   "editor.hover.delay": 150,
+  "editor.stickyScroll.enabled": false,
+  "terminal.integrated.gpuAcceleration": "off", // its text is in the page
   "window.restoreWindows": "none",
 };
 
@@ -63,6 +65,7 @@ export async function start(tools, { home, vsix, settings = {}, machine = {}, tr
   const { chromium } = createRequire(tools.driver)("playwright-core");
   const browser = await chromium.launch({ executablePath: tools.chromium, args: ["--no-sandbox"] });
   const page = await browser.newPage({ viewport: { width: 1400, height: 850 } });
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
   return {
     page,
     remote: (file) => `vscode-remote://127.0.0.1:${port}${file}`,
@@ -108,22 +111,13 @@ export class Window {
   }
   async command(title) {
     await this.page.keyboard.press("F1");
-    const box = this.page.locator(".quick-input-widget input").first();
-    await box.waitFor({ state: "visible" });
-    await box.fill(`>${title}`);
-    await this.page.locator(".quick-input-list .monaco-list-row").first().waitFor();
-    await this.page.waitForTimeout(150);
-    await this.page.keyboard.press("Enter");
+    await this.choose(`>${title}`);
   }
   /** Opens a file by its name; again if it came up as something else (a notebook as JSON, before its editor is there). */
   async file(name, expected = ".view-line") {
     for (let attempt = 0; attempt < 20; attempt++) {
       await this.page.keyboard.press("Control+p");
-      const box = this.page.locator(".quick-input-widget input").first();
-      await box.waitFor({ state: "visible" });
-      await box.fill(name);
-      await this.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: name }).first().waitFor();
-      await this.page.keyboard.press("Enter");
+      await this.choose(name);
       const came = await this.page.waitForSelector(expected, { timeout: 3000 }).catch(() => undefined);
       if (came) return;
       await this.command("View: Revert and Close Editor");
@@ -131,14 +125,75 @@ export class Window {
     }
     throw new Error(`${name} never opened as ${expected}`);
   }
+  /** Waits until `check` holds; returns whether it came to hold. */
+  async until(check, patience = 20_000) {
+    const end = Date.now() + patience;
+    for (;;) {
+      if (await check()) return true;
+      if (Date.now() > end) return false;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  }
+  /** Waits until the file of this name is the one in front. */
+  async title(name) {
+    await this.page.locator(".tab.active.selected, .tab.active").filter({ hasText: name }).first().waitFor({ timeout: 20_000 });
+  }
+  /** Goes to a line. */
+  async line(number) {
+    await this.page.keyboard.press("Control+g");
+    const box = this.page.locator(".quick-input-widget input").first();
+    await box.waitFor({ state: "visible" });
+    await box.fill(`:${number}`);
+    await this.page.keyboard.press("Enter");
+    await this.until(async () => (await this.at()) === number);
+  }
+  /** The line that the status bar says the cursor is in. */
+  async at() {
+    const told = await this.page.locator(".statusbar-item").filter({ hasText: /^Ln \d+/ }).first().innerText().catch(() => "");
+    return Number(/^Ln (\d+)/.exec(told.trim())?.[1]);
+  }
+  async theme(name) {
+    await this.page.keyboard.press("Control+k");
+    await this.page.keyboard.press("Control+t");
+    await this.choose(name);
+  }
+  /** Types into the list that is open, and takes its first row when that is the one. */
+  async choose(name) {
+    const box = this.page.locator(".quick-input-widget input").first();
+    await box.waitFor({ state: "visible" });
+    await box.fill(name);
+    const first = this.page.locator(".quick-input-list .monaco-list-row").first();
+    if (!(await this.until(async () => (await first.innerText().catch(() => "")).includes(name.replace(/^>/, ""))))) {
+      throw new Error(`${name} is not offered first, but ${await first.innerText().catch(() => "nothing")}`);
+    }
+    await this.page.waitForTimeout(150);
+    await this.page.keyboard.press("Enter");
+  }
+  /** Leaves nothing open that would be in the way of what comes next. */
+  async calm() {
+    if (this.page.isClosed()) return;
+    await this.page.keyboard.press("Escape");
+    await this.command("View: Close All Editors").catch(() => {});
+  }
   async squiggle(kind = "error") {
     const found = this.page.locator(`.squiggly-${kind}`).first();
     await found.waitFor({ timeout: PATIENCE });
     return found;
   }
+  /** A click on a link in the code, with the key that makes it one. */
+  async follow(locator) {
+    const box = await locator.boundingBox();
+    const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+    await this.page.mouse.move(x, y);
+    await this.page.keyboard.down("Control");
+    await this.page.mouse.move(x + 2, y);
+    await this.page.waitForTimeout(500);
+    await this.page.mouse.click(x + 2, y);
+    await this.page.keyboard.up("Control");
+  }
   /** The computed style of the span number `index`, from 0, whose text is `text`. */
   async style(text, index = 0) {
-    const pattern = new RegExp(`^\\s*${text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}\\s*$`);
+    const pattern = new RegExp(`^\\s*${text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace(/ /g, "\\s")}\\s*$`);
     const span = this.page.locator(".view-line span span").filter({ hasText: pattern }).nth(index);
     return span.evaluate((element) => {
       const style = getComputedStyle(element);

@@ -1,0 +1,96 @@
+// The probe: asked for, shown, run, reported; its traceback explained by a link in the terminal; cancelled; closed.
+import { execFileSync } from "node:child_process";
+
+const PATIENCE = 180_000;
+
+export async function probe({ page, window, shot, check, hasTorch, project }) {
+  if (!hasTorch) {
+    console.log("skip  the probe: the interpreter (PYTHON) has no torch");
+    return;
+  }
+  await window.file("train.py");
+  await window.squiggle();
+  const dialog = page.locator(".monaco-dialog-box");
+  await window.command("gradline: Probe: Run and Watch");
+  await dialog.waitFor({ timeout: 60_000 });
+  const asked = await dialog.innerText();
+  check("the command line is shown before anything runs", /python\S* train\.py/.test(asked) && /Run train\.py/.test(asked), asked);
+  await shot("probe-asks");
+  await page.keyboard.press("Escape");
+  await dialog.waitFor({ state: "hidden" });
+  check("and nothing runs if it is refused", (await page.locator(".notification-toast").filter({ hasText: "probe" }).count()) === 0);
+
+  await window.command("gradline: Probe: Run and Watch");
+  await dialog.waitFor({ timeout: 60_000 });
+  await dialog.getByText("Run", { exact: true }).click();
+  const report = await frame(page, "#findings article", PATIENCE);
+  const text = await report.locator("body").innerText();
+  check("the report names the origin", /data_loader\.py:12/.test(text) && /grad-mode-off/.test(text), text.slice(0, 500));
+  check("and has verdicts on what was found before", /confirmed/.test(text));
+  await page.waitForTimeout(1500);
+  await shot("probe-report");
+
+  const link = page.locator(".terminal-wrapper.active .xterm-rows").getByText(/element 0 of tensors/).first();
+  await window.follow(link);
+  const why = await frame(page, ".markdown-body h3", 30_000);
+  check("the error in the terminal is a link to its explanation", /element 0 of tensors/.test(await why.locator("h3").first().innerText()));
+  await page.waitForTimeout(800);
+  await shot("traceback");
+  await why.getByRole("link", { name: "utils/data_loader.py:12" }).first().click();
+  await window.title("data_loader.py");
+  check("which leads to the line", await window.until(async () => (await window.at()) === 12), String(await window.at()));
+  await window.command("View: Close All Editors");
+
+  await window.file("train.py");
+  const verdict = page.locator(".view-line span").filter({ hasText: "probe: confirmed" }).first();
+  await verdict.waitFor({ timeout: 20_000 });
+  check("the verdict stands beside the code", true);
+  await window.command("View: Hide Panel");
+  await shot("probe-verdict");
+  await window.line(1);
+  await page.keyboard.press("Control+Enter");
+  await verdict.waitFor({ state: "detached", timeout: 20_000 }).then(() => check("until the code changes", true), () => check("until the code changes", false));
+  await window.command("File: Revert File");
+  await window.command("gradline: Show the Last Report");
+  const again = await frame(page, "#findings article", 30_000);
+  await again.locator("#findings a.mono").filter({ hasText: "data_loader.py:12" }).first().click();
+  await window.title("data_loader.py");
+  check("a place in the report is a link into the code", await window.until(async () => (await window.at()) === 12));
+  await window.command("View: Close All Editors");
+
+  await window.file("forever.py");
+  for (const way of ["Cancel", "window"]) {
+    await window.command("gradline: Probe: Run and Watch");
+    await dialog.waitFor({ timeout: 60_000 });
+    await dialog.getByText("Run", { exact: true }).click();
+    check("a program that never ends runs, with its child", await window.until(() => running(project).length >= 2, 60_000));
+    if (way === "Cancel") {
+      const toast = page.locator(".notification-toast").filter({ hasText: "gradline probe" }).first();
+      await toast.waitFor();
+      await shot("probe-running");
+      await toast.getByText("Cancel", { exact: true }).click();
+    } else {
+      await page.close(); // the last thing that this window does
+    }
+    const gone = await window.until(() => running(project).length === 0, 40_000);
+    check(way === "Cancel" ? "cancelling ends both" : "closing the window ends both", gone, running(project).join("\n"));
+  }
+}
+
+/** What runs of forever.py. */
+function running() {
+  const all = execFileSync("ps", ["-eo", "pid,args"], { encoding: "utf8" }).split("\n");
+  return all.filter((line) => /python\S* (forever\.py|\S*\/forever\.py)|child of forever/.test(line));
+}
+
+/** The frame of a webview in which `selector` is there. */
+async function frame(page, selector, patience) {
+  const end = Date.now() + patience;
+  for (;;) {
+    for (const one of page.frames().reverse()) {
+      if (one !== page.mainFrame() && (await one.locator(selector).count().catch(() => 0)) > 0) return one;
+    }
+    if (Date.now() > end) throw new Error(`no webview with ${selector}`);
+    await page.waitForTimeout(200);
+  }
+}
