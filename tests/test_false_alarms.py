@@ -481,6 +481,220 @@ PROGRAMS = {
         optimizer.step()
         """,
     ),
+    "phases-of-an-enumeration": (
+        "the evaluation under `no_grad` never comes to the backward",
+        """
+        import enum
+
+        class Phase(enum.Enum):
+            TRAIN = 0,
+            VAL = 1,
+
+        def turn(phase, x):
+            loss = model(x).mean()
+            if phase == Phase.TRAIN:
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            return loss.item()
+
+        for epoch in range(2):
+            turn(Phase.TRAIN, torch.randn(8, 4))
+            with torch.no_grad():
+                turn(Phase.VAL, torch.randn(8, 4))
+        """,
+    ),
+    "gradients-looked-at-first": (
+        "`.grad` is asked of only where it is there",
+        """
+        def clear(parameters):
+            for param in parameters:
+                if param.grad is not None:
+                    param.grad.detach_()
+                    param.grad.zero_()
+
+        extra = nn.Linear(4, 1)
+        model(torch.randn(8, 4)).mean().backward()
+        clear([*model.parameters(), *extra.parameters()])
+        optimizer.step()
+        """,
+    ),
+    "a-state-of-advantages": (
+        "the sum is weighed by tensors and detached when it is done",
+        """
+        values = [model(torch.randn(2, 4)) for _ in range(5)]
+        masks = [torch.ones(2, 1) for _ in range(5)]
+        gae, returns = 0, []
+        for step in reversed(range(4)):
+            delta = 1.0 + 0.9 * values[step + 1] * masks[step] - values[step]
+            gae = delta + 0.9 * 0.95 * masks[step] * gae
+            returns.insert(0, gae + values[step])
+        target = torch.cat(returns).detach()
+        """,
+    ),
+    "gradients-of-results-that-are-kept": (
+        "`retain_grad()` keeps the gradient of a result",
+        """
+        hidden = [model[0](torch.randn(8, 4)) for _ in range(3)]
+        for h in hidden:
+            h.retain_grad()
+        sum(model[2](h).mean() for h in hidden).backward()
+        for h in hidden:
+            h.grad.zero_()
+        """,
+    ),
+    "a-table-that-is-made-when-it-is-wanted": (
+        "a frozen table of positions, made before and after `Module.__init__`, and in place",
+        """
+        class Positions(nn.Embedding):
+            def __init__(self, number, width):
+                self.make(number, width)
+
+            def make(self, number, width):
+                table = torch.arange(number * width).view(number, width).float()
+                if not hasattr(self, "weight"):
+                    super().__init__(number, width, _weight=table)
+                else:
+                    self.weight = nn.Parameter(table)
+                self.weight.detach_()
+                self.weight.requires_grad = False
+
+        class Written(nn.Embedding):
+            def __init__(self, number, width):
+                super().__init__(number, width)
+                self.weight = self.fill(self.weight)
+
+            @staticmethod
+            def fill(out):
+                out.requires_grad = False
+                out[:, 0:2] = torch.ones(out.shape[0], 2)
+                out.detach_()
+                return out
+
+        print(Positions(6, 4)(torch.tensor([1])), Written(6, 4)(torch.tensor([1])))
+        """,
+    ),
+    "a-codebook-that-forward-keeps": (
+        "moving averages take the place of gradients (vector quantisation)",
+        """
+        class Codes(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.table = nn.Embedding(8, 4)
+                self.table.weight.data.normal_()
+                self.sums = nn.Parameter(torch.randn(8, 4))
+                self.register_buffer("counts", torch.ones(8))
+
+            def forward(self, z):
+                index = torch.cdist(z, self.table.weight).argmin(1)
+                hot = F.one_hot(index, 8).float()
+                q = self.table(index)
+                if self.training:
+                    self.counts = 0.9 * self.counts + 0.1 * hot.sum(0)
+                    self.sums = nn.Parameter(0.9 * self.sums + 0.1 * hot.t() @ z)
+                    self.table.weight = nn.Parameter(self.sums / self.counts.unsqueeze(1))
+                return z + (q - z).detach(), F.mse_loss(q.detach(), z)
+
+        body, codes, head = nn.Linear(6, 4), Codes(), nn.Linear(4, 6)
+        optimizer = torch.optim.Adam([*body.parameters(), *codes.parameters(), *head.parameters()])
+        for _ in range(3):
+            x = torch.randn(16, 6)
+            q, commitment = codes(body(x))
+            loss = F.mse_loss(head(q), x) + commitment
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """,
+    ),
+    "a-layer-frozen-in-every-way": (
+        "the switch on the module does nothing, and its parameters are frozen one by one",
+        """
+        model[0].requires_grad = False
+        model[0].weight.requires_grad = False
+        model[0].bias.requires_grad = False
+        model(torch.randn(8, 4)).mean().backward()
+        """,
+    ),
+    "managers-that-restore": (
+        "grad mode comes back though the block raises",
+        """
+        import contextlib
+
+        @contextlib.contextmanager
+        def evaluating():
+            torch.set_grad_enabled(False)
+            try:
+                yield model
+            finally:
+                torch.set_grad_enabled(True)
+
+        class NoTracking:
+            def __enter__(self):
+                self.before = torch.is_grad_enabled()
+                torch.set_grad_enabled(False)
+
+            def __exit__(self, *error):
+                torch.set_grad_enabled(self.before)
+
+        for epoch in range(2):
+            try:
+                with evaluating() as m, NoTracking():
+                    m(torch.randn(2, 5))
+            except RuntimeError:
+                print("skipped")
+            optimizer.zero_grad()
+            model(torch.randn(2, 4)).mean().backward()
+            optimizer.step()
+        """,
+    ),
+    "hooks-taken-away": (
+        "the hook that detaches is gone before the training",
+        """
+        handle = model[0].register_forward_hook(lambda module, inputs, output: output.detach())
+        print(model(torch.randn(2, 4)))
+        handle.remove()
+        optimizer.zero_grad()
+        model(torch.randn(2, 4)).mean().backward()
+        optimizer.step()
+        """,
+    ),
+    "a-teacher-that-follows": (
+        "a mean teacher's batch norms follow the student's",
+        """
+        import copy
+
+        student = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 2))
+        teacher = copy.deepcopy(student)
+        for p in teacher.parameters():
+            p.requires_grad_(False)
+        optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
+        for _ in range(3):
+            x = torch.randn(8, 4)
+            with torch.no_grad():
+                target = teacher(x).softmax(-1)
+            loss = F.cross_entropy(student(x), target)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            with torch.no_grad():
+                for t, s in zip(teacher.parameters(), student.parameters()):
+                    t.mul_(0.99).add_(s.detach(), alpha=0.01)
+                for t, s in zip(teacher.buffers(), student.buffers()):
+                    t.copy_(s)
+        """,
+    ),
+    "fields-of-a-named-tuple": (
+        "the loss is a field of what the layer gives",
+        """
+        net, head = nn.Linear(3, 4), nn.AdaptiveLogSoftmaxWithLoss(4, 10, [2, 5])
+        optimizer = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
+        for _ in range(3):
+            loss = head(net(torch.randn(6, 3)), torch.randint(0, 10, (6,))).loss
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """,
+    ),
 }
 
 

@@ -298,6 +298,179 @@ for x in torch.randn(5, 8, 4):
     opt.step()
     history.add(loss)  # because: is called here
 """,
+    "grad mode that an exit stack holds": """
+from contextlib import ExitStack
+model, teacher = nn.Linear(4, 2), nn.Linear(4, 2)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in torch.randn(3, 8, 4):
+    with ExitStack() as stack:
+        stack.enter_context(torch.no_grad())  # because: no_grad
+        loss = F.mse_loss(model(x), teacher(x))
+    opt.zero_grad()
+    loss.backward()  # error: [detached-loss]
+    opt.step()
+""",
+    "an exit stack that nobody closes": """
+from contextlib import ExitStack
+model = nn.Linear(4, 1)
+stack = ExitStack()
+stack.enter_context(torch.no_grad())  # error: [grad-mode-left-off]
+print(model(torch.randn(1, 4)))
+loss = model(torch.randn(8, 4)).mean()
+loss.backward()  # error: [backward-under-grad-off]
+""",
+    "a task that leaves its pool's only thread without gradients": """
+from concurrent.futures import ThreadPoolExecutor
+model = nn.Linear(4, 1)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+
+def evaluate(x):
+    torch.set_grad_enabled(False)  # error: [grad-mode-left-off]
+    return model(x).mean().item()
+
+def train(x):
+    opt.zero_grad()
+    loss = model(x).pow(2).mean()
+    loss.backward()  # error: [backward-under-grad-off]
+    opt.step()
+
+with ThreadPoolExecutor(max_workers=1) as pool:
+    print(pool.submit(evaluate, torch.randn(4, 4)).result())
+    pool.submit(train, torch.randn(4, 4)).result()
+""",
+    "a hook before the forward that cuts": """
+net = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 1))
+net[2].register_forward_pre_hook(lambda module, inputs: (inputs[0].detach(),))  # warning: [untrained-parameters]
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for x in torch.randn(3, 8, 4):
+    opt.zero_grad()
+    net(x).mean().backward()
+    opt.step()
+""",
+    "tensors in a list that a Function gets": """
+class Join(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, parts):
+        return torch.cat(parts)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return None
+
+body, head = nn.Linear(3, 3), nn.Linear(3, 1)
+opt = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)
+for x in torch.randn(2, 4, 3):
+    joined = Join.apply([body(x), body(-x)])  # warning: [untrained-parameters]
+    loss = head(joined).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a moving average of losses": """
+model = nn.Linear(4, 1)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+running = torch.zeros(())
+for x in torch.randn(9, 8, 4):
+    loss = model(x).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    running = 0.9 * running + 0.1 * loss  # warning: [graph-kept-alive]
+print(running)
+""",
+    "what a memory keeps of each turn": """
+memory = []
+net = nn.Linear(4, 4)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+state = torch.randn(1, 4)
+for t in range(9):
+    after = net(state)
+    memory.append((after, t))  # warning: [graph-kept-alive]
+    loss = (after - torch.randn(1, 4)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    state = after.detach()
+""",
+    "a total that goes backward": """
+net = nn.Linear(3, 4)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+total = 0
+for _ in range(4):
+    total = total + net(torch.randn(6, 3)).pow(2).mean()
+    opt.zero_grad()
+    total.backward()  # error: [backward-twice]
+    opt.step()
+""",
+    "a frozen body, thawed later without telling the optimizer": """
+body, head = nn.Linear(4, 4), nn.Linear(4, 2)
+for p in body.parameters():
+    p.requires_grad = False
+opt = torch.optim.SGD([p for p in [*body.parameters(), *head.parameters()] if p.requires_grad], lr=0.1)
+for epoch in range(4):
+    if epoch == 2:
+        for p in body.parameters():
+            p.requires_grad = True  # warning: [stale-optimizer]
+    loss = F.cross_entropy(head(body(torch.randn(2, 4))), torch.tensor([0, 1]))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a weight of another layer that no optimizer holds": """
+embed, out = nn.Embedding(7, 4), nn.Linear(4, 7, bias=False)
+opt = torch.optim.SGD(out.parameters(), lr=0.1)
+out.weight = nn.Parameter(torch.randn(7, 4))  # warning: [stale-optimizer]
+for _ in range(3):
+    t = torch.randint(0, 7, (5,))
+    loss = F.cross_entropy(out(embed(t)), t)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a model whose sizes are not known, in a function that nobody calls": """
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.fc = nn.Linear(width, 2)
+
+    def forward(self, x):
+        return self.fc(x)
+
+def train(config, loader):
+    model = Net(config.width)
+    opt = torch.optim.Adam(model.parameters(), lr=config.lr)
+    for epoch in range(config.epochs):
+        for x, y in loader:
+            F.cross_entropy(model(x), y).backward()
+            opt.step()  # warning: [missing-zero-grad]
+""",
+    "a leaf that was converted and scaled": """
+w = torch.randn(3, requires_grad=True).double().float() * 0.1
+opt = torch.optim.SGD([w], lr=0.1)  # error: [non-leaf-in-optimizer]
+""",
+    "the loss of an adaptive softmax": """
+net, head = nn.Linear(3, 4), nn.AdaptiveLogSoftmaxWithLoss(4, 10, [2, 5])
+opt = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
+for _ in range(3):
+    head(net(torch.randn(6, 3)), torch.randint(0, 10, (6,))).loss.backward()
+    opt.step()  # warning: [missing-zero-grad]
+""",
+    "an evaluation whose phase is misspelt in an enumeration": """
+import enum
+
+class Phase(enum.Enum):
+    TRAIN = 0,
+    VAL = 1,
+
+model = nn.Linear(4, 1)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(2):
+    with torch.set_grad_enabled(Phase.VAL == Phase.TRAIN):  # because: off
+        loss = model(torch.randn(8, 4)).mean()
+    opt.zero_grad()
+    loss.backward()  # error: [detached-loss]
+    opt.step()
+""",
 }
 
 RIGHT = {

@@ -101,7 +101,7 @@ def check_tensor_hook(run: Interpreter, tensor: Tensor, hook: Value, place: Plac
     if not wrong and isinstance(result, Tensor) and _other_size(tensor, result):
         wrong = "size"
     if wrong:
-        run.record(events.Raised(place, run.stack, "hook-result", "tensor", data={"got": wrong}))
+        run.record(events.Raised(place, run.stack, "hook-result", "tensor", _made(result), {"got": wrong}))
 
 
 def check_backward_hook(run: Interpreter, hook: Value, place: Place) -> None:
@@ -112,7 +112,13 @@ def check_backward_hook(run: Interpreter, hook: Value, place: Place) -> None:
     result = _tried(run, hook, [UNKNOWN, *gradients])
     wrong = "tensor" if isinstance(result, Tensor) else _no_gradient(result)
     if wrong and wrong != "sequence":
-        run.record(events.Raised(place, run.stack, "hook-result", "module", data={"got": wrong}))
+        run.record(events.Raised(place, run.stack, "hook-result", "module", _made(result), {"got": wrong}))
+
+
+def _made(result: Value) -> tuple[tuple[Place, str], ...]:
+    """Where the hook makes what it returns."""
+    place = result.made if isinstance(result, Tensor) else result.source if isinstance(result, Number) else None
+    return ((place, "returned"),) if place is not None else ()
 
 
 def _tried(run: Interpreter, hook: Function, args: list[Value]) -> Value:

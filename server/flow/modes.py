@@ -224,7 +224,9 @@ def _enter_object(run: Interpreter, value: Object, e: ir.Expr) -> tuple[Value, C
     def leave() -> None:
         if leaving is not None and isinstance(leaving[0], Function):
             none = Const(None)
+            kept, run.notes["modes"] = run.notes.get("modes"), None
             _calls.call(run, _objects.bound(leaving[0], value), Args([none, none, none], {}), None)
+            run.notes["modes"] = kept
 
     return result, leave
 

@@ -452,7 +452,7 @@ def recorded(
 
     def without_graph(certain: bool) -> Tensor:
         return Tensor(
-            None, cuts, certain, rank, dtype, storage=storage, made=place, inference=inference, mode=by
+            None, cuts, certain, rank, dtype, storage=storage, made=place, inference=inference, mode=by, tag=op
         )  # fmt: skip
 
     if not found.nodes:

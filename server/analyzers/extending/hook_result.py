@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ...findings import Finding, Severity
+from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...messages import say
 from ...rule import Rule
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def check(flow: Flow) -> Iterable[Finding]:
     for event in flow.of(events.Raised):
         if event.rule == "hook-result":
-            yield Finding("", "", RULE.severity, event.place, _message(event.message, str(event.data["got"])))
+            trail = tuple(Step(place, say("this is what the hook returns")) for place, _ in event.trail)
+            yield Finding("", "", RULE.severity, event.place, _message(event.message, str(event.data["got"])), trail)
 
 
 def _message(kind: str, got: str) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ...edits import Applicability, Fix, FixContext
-from ...findings import Finding, Severity, Step
+from ...facts import Tensor, Value
+from ...findings import Finding, Place, Severity, Step
 from ...messages import say
 from ...rule import Rule
 from ._inputs import made_by, uses
@@ -21,7 +22,7 @@ SQUASHED = frozenset({"softmax", "Softmax", "Softmax2d"})
 
 def check(flow: Flow) -> Iterable[Finding]:
     for use in uses(flow, FUNCTIONS, CLASSES):
-        origin = made_by(flow, use.input, SQUASHED)
+        origin = made_by(flow, use.input, SQUASHED) or _without_graph(use.input)
         if origin is not None:
             yield Finding(
                 "", "", RULE.severity, use.place,
@@ -29,6 +30,13 @@ def check(flow: Flow) -> Iterable[Finding]:
                     "of one", call=flow.code(use.place)),
                 (Step(origin, say("the softmax before the loss")),),
             )  # fmt: skip
+
+
+def _without_graph(value: Value) -> Place | None:
+    """Where the softmax stands, if the value is the result of one that has no graph (a teacher's)."""
+    if isinstance(value, Tensor) and value.dead and value.tag.rpartition(".")[2] in SQUASHED:
+        return value.made
+    return None
 
 
 def fix(finding: Finding, context: FixContext) -> Fix | None:

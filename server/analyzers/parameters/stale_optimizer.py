@@ -109,7 +109,7 @@ def _meant(
             if how == "unfrozen" and any(other in optimizer.leaves for other in around):
                 return optimizer
     if how == "unfrozen" and len(made) == 1 and order[id(made[0])] < order[id(event)]:
-        return made[0] if made[0].exact and _was_frozen(flow, leaf, made[0]) else None
+        return made[0] if _was_frozen(flow, leaf, made[0]) else None
     return None
 
 

@@ -13,6 +13,7 @@ from ...messages import say
 from ...rule import Rule
 from ..graph._hidden import hidden
 from ..graph.untrained_parameters import untrained
+from ..parameters import stale_optimizer
 from ._shared import known
 
 if TYPE_CHECKING:
@@ -41,14 +42,17 @@ def check(flow: Flow) -> Iterable[Finding]:
         if any(leaf.cells.get("grad-changed") or leaf.cells.get("requires_grad") is not True for leaf in leaves):
             continue
         evidence = _used(flow, leaves) or _astray(flow)
+        made = next((event.place for event in flow.of(events.OptimizerMade) if event.optimizer is optimizer), None)
         if evidence is None:
             continue
         said.add(optimizer)
+        if any(step.place == made for finding in stale_optimizer.check(flow) for step in finding.trail):
+            continue  # its parameters were replaced, which stale-optimizer says
         yield Finding(
             "", "", RULE.severity, step.place,
             say("{step} finds no gradients: no `backward()` ever reaches the parameters that the optimizer holds",
                 step=flow.code(step.place)),
-            (evidence,),
+            (evidence, Step(made, say("the optimizer is made here"))) if made is not None else (evidence,),
         )  # fmt: skip
 
 
