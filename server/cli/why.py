@@ -50,6 +50,10 @@ class _Examples(argparse.RawDescriptionHelpFormatter):
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.output_format == "json":  # programs are told in English
+        from ..messages import ENGLISH, use
+
+        use(ENGLISH)
     program: list[str] | None = arguments.program
     if arguments.folder is not None and not os.path.isdir(arguments.folder):
         return _refuse(f"--folder {arguments.folder}: there is no such folder")

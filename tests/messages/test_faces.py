@@ -81,6 +81,22 @@ def test_programs_are_told_in_english(check, form):
     )
 
 
+@pytest.fixture
+def why(tmp_path: Path, check):
+    """Runs `gradline why` on what the program says when it fails."""
+    done = subprocess.run([sys.executable, "train.py"], cwd=tmp_path, capture_output=True, check=False)
+    (tmp_path / "said.txt").write_bytes(done.stderr)
+    return lambda *arguments, **environment: check("why", "said.txt", *arguments, **environment)
+
+
+def test_a_traceback_is_explained_in_chinese(why):
+    pytest.importorskip("torch")
+    said = why(LANG="zh_CN.UTF-8")
+    assert "报错位置：train.py:9" in said and "原因：\n错误[GL102] detached-loss" in said
+    assert "关于这一行已知：" in said and "标量张量，已与计算图断开" in said
+    assert why("--output-format", "json", LANG="zh_CN.UTF-8") == why("--output-format", "json", LANG="C.UTF-8")
+
+
 def test_a_terminal_that_cannot_write_chinese_is_told_in_english(check):
     said = check("check", "--no-cache", "-q", LANG="zh_CN.UTF-8", PYTHONIOENCODING="ascii")
     assert "error[GL102]" in said and "has lost its graph" in said
@@ -145,7 +161,8 @@ class TestAnEditor:
             assert found["relatedInformation"][0]["message"] == "`.detach()` 在这里把值从计算图上分离"
             here = {"textDocument": {"uri": file}, "range": found["range"], "context": {"diagnostics": [found]}}
             titles = [action["title"] for action in client.request("textDocument/codeAction", here)]
-            assert titles == ["去掉 .detach()", "在此处忽略 detached-loss（GL102）"]
+            assert titles[0] == "去掉 .detach()" and "在此处忽略 detached-loss（GL102）" in titles
+            assert all(CHINESE.search(title) for title in titles)
             document = {"textDocument": {"uri": file}}
             item = client.request("textDocument/hover", {**document, "position": {"line": 7, "character": 37}})
             said = item["contents"]["value"]

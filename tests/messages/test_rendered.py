@@ -13,6 +13,7 @@ import pytest
 import gradline
 from gradline import cache
 from gradline.config import Configuration
+from gradline.edits import Fix
 from gradline.findings import Finding
 from gradline.messages import Text, joined, listed, packed, say, spoken, translated, unpacked
 from gradline.rule import Rule, rules
@@ -87,13 +88,18 @@ def test_the_last_answer_is_remembered_with_its_texts(tmp_path):
     )
     paths = [file.as_posix()]
 
-    def ask() -> Finding:
+    def ask() -> tuple[Finding, Fix | None]:
         workspace = Workspace([tmp_path.as_posix()], Configuration())
-        return cache.check(workspace, paths, False, str(tmp_path / "cache")).findings[paths[0]][0]
+        answer = cache.check(workspace, paths, False, str(tmp_path / "cache"))
+        (finding,) = answer.checked.findings[paths[0]]
+        fix = answer.fix(finding)
+        answer.save()
+        return finding, fix
 
     made, kept = ask(), ask()
-    assert made == kept and made is not kept
-    for one in (made, kept):
+    assert made == kept and made[0] is not kept[0]
+    for one, fix in (made, kept):
+        assert fix is not None and translated(fix.message, "zh-cn") == "去掉 .detach()"
         assert translated(one.message, "zh-cn") == "`loss` 已丢失计算图：从它到不了任何参数，`backward()` 会报错"
         assert translated(one.trail[-1].note, "zh-cn") == "`.detach()` 在这里把值从计算图上分离"
 
