@@ -683,6 +683,15 @@ PROGRAMS = {
                     t.copy_(s)
         """,
     ),
+    "einops-to-a-number": (
+        "a reduction to nothing is a single number",
+        """
+        from einops import reduce
+
+        reduce(model(torch.randn(8, 4)), "b c -> ", reduction="sum").backward()
+        optimizer.step()
+        """,
+    ),
     "fields-of-a-named-tuple": (
         "the loss is a field of what the layer gives",
         """

@@ -959,6 +959,12 @@ def o_expand(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     return operate(run, "torch.reshape", [value], e) if isinstance(value, Tensor) else UNKNOWN
 
 
+def o_einops_reduce(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    """The same, and what comes out may be a single number."""
+    value = args.positional[0] if args.positional else UNKNOWN
+    return t_recorded("reduce")(run, Args([value], {}), e) if isinstance(value, Tensor) else UNKNOWN
+
+
 OTHERS: dict[str, Callable[[Interpreter, Args, ir.Call | None], Value]] = {
     "functools.partial": o_partial,
     "functools.wraps": o_wraps,
@@ -989,7 +995,7 @@ OTHERS: dict[str, Callable[[Interpreter, Args, ir.Call | None], Value]] = {
     "contextlib.ExitStack": o_exit_stack,
     "einops.rearrange": o_expand,
     "einops.repeat": o_expand,
-    "einops.reduce": o_expand,
+    "einops.reduce": o_einops_reduce,
     "typing.cast": lambda run, args, e: args.positional[1] if len(args.positional) > 1 else UNKNOWN,
     "time.time": lambda run, args, e: Number(),
     "time.perf_counter": lambda run, args, e: Number(),
