@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
@@ -48,7 +47,7 @@ def register(commands: Any, help_class: type[argparse.HelpFormatter]) -> None:
     output.add_argument("-o", "--output-file", metavar="FILE", help="write the report there")
     output.add_argument("--statistics", action="store_true", help="count the findings of each rule instead")
     output.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="(default: auto)")
-    output.add_argument("--timings", action="store_true", help="say what took how long")
+    output.add_argument("--timings", action="store_true", help="say where the time went: by part, file and rule")
     output.add_argument("-q", "--quiet", action="store_true", help="findings only, no summary")
     output.add_argument("-v", "--verbose", action="store_true", help="also which files were checked, and bounds met")
     more = parser.add_argument_group("other")
@@ -71,24 +70,6 @@ def _count(text: str) -> int:
     return int(text)
 
 
-class Clock:
-    """Seconds per stage, for `--timings`."""
-
-    def __init__(self) -> None:
-        self.stages: list[tuple[str, float]] = []
-        self._last = time.perf_counter()
-
-    def stage(self, name: str) -> None:
-        now = time.perf_counter()
-        self.stages.append((name, now - self._last))
-        self._last = now
-
-    def say(self) -> None:
-        total = sum(seconds for _, seconds in self.stages)
-        for name, seconds in (*self.stages, ("total", total)):
-            print(f"gradline: {seconds * 1000:8.1f} ms  {name}", file=sys.stderr)
-
-
 class Outcome(NamedTuple):
     """One round of checking: the exit code, and the files that it looked at."""
 
@@ -101,14 +82,28 @@ def run(arguments: argparse.Namespace) -> int:
     if problem:
         print(f"gradline: {problem}", file=sys.stderr)
         return FAILURE
-    clock = Clock()
     workspace = open_workspace(arguments)
     _check_output_file(arguments.output_file)
     if arguments.watch:
         from .watch import watch
 
-        return watch(workspace, lambda: check_once(workspace, arguments, Clock()))
-    return check_once(workspace, arguments, clock).code
+        return watch(workspace, lambda: _measured(workspace, arguments))
+    return _measured(workspace, arguments).code
+
+
+def _measured(workspace: Workspace, arguments: argparse.Namespace) -> Outcome:
+    """Checks once; with `--timings` it also says where the time went."""
+    if not arguments.timings:
+        return check_once(workspace, arguments)
+    from ..report import below, clean, here
+    from .timings import Timings
+
+    timings = Timings()
+    with timings.measuring():
+        outcome = check_once(workspace, arguments)
+    sys.stdout.flush()
+    timings.say(sys.stderr, lambda path: clean(below(path, here()) or path))
+    return outcome
 
 
 def _contradiction(arguments: argparse.Namespace) -> str | None:
@@ -194,7 +189,7 @@ def open_workspace(arguments: argparse.Namespace) -> Workspace:
     return Workspace(roots, configuration(arguments))
 
 
-def check_once(workspace: Workspace, arguments: argparse.Namespace, clock: Clock) -> Outcome:
+def check_once(workspace: Workspace, arguments: argparse.Namespace) -> Outcome:
     """Checks, fixes if asked to, and reports."""
     from ..messages import say, tell
     from ..report import WITH_FIXES, Entry
@@ -212,11 +207,9 @@ def check_once(workspace: Workspace, arguments: argparse.Namespace, clock: Clock
         for path in paths:
             workspace.configuration.for_path(path)  # settings that can't be used are said before any work is done
     _check_overwriting(arguments.output_file, paths)
-    clock.stage("finding files and settings")
     fixed = fixing.Fixed()
     if arguments.fix or arguments.diff:
         fixed = fixing.fix_all(workspace, paths, arguments.unsafe_fixes, arguments.show_doubtful)
-        clock.stage("fixing")
     answer: Answer | None = None
     if stdin or fixed.after:
         checked = workspace.check(paths, arguments.show_doubtful)
@@ -231,7 +224,6 @@ def check_once(workspace: Workspace, arguments: argparse.Namespace, clock: Clock
         folder = arguments.cache_dir or cache.default_folder()
         answer = cache.check(workspace, paths, arguments.show_doubtful, folder, arguments.jobs)
         checked = answer.checked
-    clock.stage("checking")
     if arguments.add_ignore:
         failing = [finding for found in checked.findings.values() for finding in found if finding.severity.fails]
         fixed = fixing.silence_all(workspace, failing)
@@ -248,11 +240,8 @@ def check_once(workspace: Workspace, arguments: argparse.Namespace, clock: Clock
         for path in paths
         for finding in checked.findings.get(path, ())
     ]
-    if wants_fixes:
-        clock.stage("looking for fixes")
     if answer is not None:
         answer.save()
-        clock.stage("keeping the answer")
     if arguments.diff:
         with _opened(arguments.output_file, sys.stdout) as stream:
             fixed.write_diff(stream)
@@ -265,7 +254,6 @@ def check_once(workspace: Workspace, arguments: argparse.Namespace, clock: Clock
     if not arguments.diff:
         out = sys.stderr if stdin and arguments.fix else sys.stdout
         _report(workspace, arguments, entries, paths, fixed, len(checked.notes), out)
-    clock.stage("reporting")
     _say_problems(workspace.disk.problems, arguments)
     if arguments.verbose:
         for note in checked.notes:
@@ -273,8 +261,6 @@ def check_once(workspace: Workspace, arguments: argparse.Namespace, clock: Clock
         print(f"gradline: {counted(len(paths), 'file')} checked", file=sys.stderr)
     if not paths and not workspace.disk.problems and not arguments.quiet:
         print(f"gradline: {tell('no Python files found there')}", file=sys.stderr)
-    if arguments.timings:
-        clock.say()
     return Outcome(_code(arguments, entries, fixed, workspace.disk.problems), tuple(paths))
 
 
