@@ -21,11 +21,14 @@ from ..flow import events
 from ..messages import listed, tell
 from ..project import Project
 from ..text import Source
+from ..units import Unit
 from ..words import Found, candidates, meanings, words
 from . import marks
 from .describe import Describer
+from .line import Line, Use
+from .line import line as find_line
 from .marks import Hint, Lens, Met, Region, Token, finding_hints
-from .observe import LOOKS_LIMIT, Looks, Observed, Seen, entries, observe
+from .observe import LOOKS_LIMIT, Looks, Names, Observed, Seen, entries, observe
 
 # What is seen of a program is megabytes: the present text and the one before are remembered.
 VERSIONS_KEPT = 2
@@ -110,6 +113,10 @@ class Insight:
     def _describers(self) -> dict[str, Describer]:
         return {one.entry: Describer(one, self.where) for one in self.observed}
 
+    def names(self) -> Names:
+        """What the user calls parameters."""
+        return next(iter(self._describers.values())).names
+
     def describer_of(self, event: events.Event) -> Describer:
         """The words of the program in which something happened."""
         for one in self.observed:
@@ -179,7 +186,21 @@ class Insight:
     def scoped(self) -> list[tuple[int, int]]:
         return self._static[2]
 
+    def units(self) -> Sequence[Unit]:
+        module = self._project.module(self.path)
+        return module.units if module is not None and module.source.text == self.source.text else ()
+
     # ------------------------------------------------------------ answers
+
+    def settle(self) -> None:
+        """Finds out all that is read from the text: it may have changed when that is asked for."""
+        self.words()
+        self.hints(())
+        _ = self.lenses, self.trainings
+
+    def line(self, offset: int) -> Line | None:
+        """Where the value at an offset comes from, is used and ends."""
+        return find_line(self, offset)
 
     @functools.cached_property
     def regions(self) -> list[Region]:
@@ -188,6 +209,10 @@ class Insight:
     @functools.cached_property
     def lenses(self) -> list[Lens]:
         return marks.lenses(self)
+
+    @functools.cached_property
+    def trainings(self) -> list[int]:
+        return marks.trainings(self)
 
     def tokens(self, findings: Sequence[Finding]) -> list[Token]:
         return marks.tokens(self, findings)
@@ -275,6 +300,24 @@ def insight(project: Project, path: str, cancelled: Callable[[], bool] | None = 
     return memo.get((path, programs), lambda: _make(project, path, programs, cancelled))
 
 
+class _NotMadeError(Exception):
+    pass
+
+
+def ready(project: Project, path: str) -> Insight | None:
+    """What is known of a file, if it was found out before and nothing that was read has changed since."""
+
+    def make() -> tuple[Insight | None, frozenset[str]]:
+        raise _NotMadeError
+
+    if project.module(path) is None:
+        return None
+    try:
+        return project.memo("insight", VERSIONS_KEPT).get((path, entries(project, path)), make)
+    except _NotMadeError:
+        return None
+
+
 def forget(project: Project, kept: Collection[str]) -> None:
     """Forget what was seen of files other than these."""
     programs = {program for path in kept for program in entries(project, path)}
@@ -337,6 +380,6 @@ def lenses(project: Project, path: str) -> list[Lens]:
 
 
 __all__ = [
-    "Fact", "Hint", "Insight", "Lens", "Region", "Token", "facts", "finding_hints", "forget", "hints", "insight", "lenses",
-    "plain_tokens", "regions", "tokens", "word_fact",
+    "Fact", "Hint", "Insight", "Lens", "Line", "Region", "Token", "Use", "facts", "finding_hints", "forget", "hints", "insight", "lenses",
+    "plain_tokens", "ready", "regions", "tokens", "word_fact",
 ]  # fmt: skip

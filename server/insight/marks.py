@@ -401,6 +401,16 @@ def lenses(insight: Insight) -> list[Lens]:
     return [*_reach_lenses(insight), *_class_lenses(insight)]
 
 
+def trainings(insight: Insight) -> list[int]:
+    """Where what trains begins: of each backward the function's `def`, or its own line at module level."""
+    found: set[int] = set()
+    for event in insight.backwards():
+        body = _innermost(insight.bodies(), event.place.start)
+        at = body[0] if body is not None else event.place.start
+        found.add(insight.source.line_starts[insight.line_of(at)])
+    return sorted(found)
+
+
 def _reach_lenses(insight: Insight) -> Iterator[Lens]:
     by_place: dict[Place, list[events.Backward]] = {}
     for event in insight.backwards():

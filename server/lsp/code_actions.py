@@ -1,4 +1,4 @@
-"""Code actions: the fixes of findings, all safe fixes of a file at once, and suppressions.
+"""Code actions: the fixes of findings, all safe fixes of a file or of the project at once, suppressions, refactorings.
 
 Titles need the fix, so it is made for the list, and kept until the texts change; its edits are sent only when the
 client asks for them (`codeAction/resolve`), or at once to clients that never ask.
@@ -6,7 +6,9 @@ client asks for them (`codeAction/resolve`), or at once to clients that never as
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 FIX_ALL = "source.fixAll.gradline"
-KINDS = [types.CodeActionKind.QuickFix, FIX_ALL]
+KINDS = [types.CodeActionKind.QuickFix, FIX_ALL, types.CodeActionKind.RefactorRewrite]
 INSTALL = "gradline.installLibcst"  # a command of the client's; only for clients that say they have it
 REVIEW = "review"  # the annotation of edits that somebody has to look at
 ORDER = (Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY)
@@ -88,14 +90,16 @@ def register(server: GradlineServer) -> None:
             found += _quick_fixes(server, view, here, params.context.diagnostics)
         if only and _wanted(FIX_ALL, only):
             found += _fix_all(server, view)
-        if not server.client_has("text_document.code_action.resolve_support"):
+        if _wanted(types.CodeActionKind.RefactorRewrite, only):
+            found += _refactorings(server, view, view.offset(params.range.start))
+        if not _resolves(server):
             for action in found:
-                _complete(server, action)
+                await _complete(server, action)
         return found
 
     @server.feature(types.CODE_ACTION_RESOLVE)
-    def resolve(action: types.CodeAction) -> types.CodeAction:
-        _complete(server, action)
+    async def resolve(action: types.CodeAction) -> types.CodeAction:
+        await _complete(server, action)
         return action
 
     def prepare() -> Iterator[None]:
@@ -136,6 +140,10 @@ def _quick_fixes(
                 title = tell("Fix all {name} ({code}) in this file", name=finding.name, code=finding.code)
                 data = {"make": "all", "uri": view.uri, "code": finding.code}
                 made.append((len(ORDER), types.CodeAction(title, kind=types.CodeActionKind.QuickFix, data=data)))
+            if fix.applicability is Applicability.SAFE and _resolves(server) and _is_elsewhere(server, finding):
+                title = tell("Fix all {name} ({code}) in the project", name=finding.name, code=finding.code)
+                data = {"make": "project", "uri": view.uri, "code": finding.code}
+                made.append((len(ORDER) + 1, types.CodeAction(title, kind=types.CodeActionKind.QuickFix, data=data)))
         elif server.fixes.unavailable and finding.fixable and INSTALL in server.options.get("commands", ()):
             title = tell("Install LibCST to fix this")
             command = types.Command(title, INSTALL)
@@ -161,6 +169,59 @@ def _fix_all(server: GradlineServer, view: View) -> list[types.CodeAction]:
     return [types.CodeAction(tell("Fix all that is safe to fix (gradline)"), kind=FIX_ALL, data=data)]
 
 
+def _resolves(server: GradlineServer) -> bool:
+    """Whether the client asks for the edits of an action when it is chosen."""
+    return server.client_has("text_document.code_action.resolve_support")
+
+
+def _is_elsewhere(server: GradlineServer, finding: Finding) -> bool:
+    """Whether other files have findings of this rule."""
+    return any(
+        other.code == finding.code
+        for path in server.analysis.paths()
+        if path != finding.place.path
+        for other in server.analysis.findings(path)
+    )
+
+
+def _refactorings(server: GradlineServer, view: View, offset: int) -> list[types.CodeAction]:
+    if server.fixes.unavailable:
+        return []
+    try:
+        offers = server.engine.refactorings(view.path, offset, server.analysis.is_disturbed)
+    except Exception:
+        LOG.exception("what can be refactored in %s could not be found out", view.path)
+        return []
+    text = _digest(server, view.path)
+    kind = types.CodeActionKind.RefactorRewrite
+    return [
+        types.CodeAction(
+            told(offer.title),
+            kind=kind,
+            data={"make": "refactor", "uri": view.uri, "at": offset, "name": offer.name, "text": text},
+        )
+        for offer in offers
+    ]
+
+
+def _digest(server: GradlineServer, path: str) -> int:
+    """A number by which a text is known again."""
+    source = server.engine.source(path)
+    return zlib.crc32(source.text.encode("utf-8", "surrogatepass")) if source is not None else 0
+
+
+def _refactored(server: GradlineServer, view: View, data: dict[str, Any]) -> types.WorkspaceEdit | None:
+    if data["text"] != _digest(server, view.path):
+        return None
+    try:
+        fix = server.engine.refactor(view.path, data["at"], data["name"])
+    except EditingUnavailableError as error:
+        LOG.warning("%s", error)
+        server.fixes.unavailable = True
+        return None
+    return workspace_edit(server, fix.edits, None if _is_safe(fix) else told(fix.message)) if fix is not None else None
+
+
 def _is_safe(fix: Fix | None) -> bool:
     return fix is not None and fix.applicability is Applicability.SAFE
 
@@ -169,18 +230,28 @@ def _key(finding: Finding) -> dict[str, Any]:
     return {"code": finding.code, "start": finding.place.start, "end": finding.place.end}
 
 
-def _complete(server: GradlineServer, action: types.CodeAction) -> None:
+async def _complete(server: GradlineServer, action: types.CodeAction) -> None:
     """Puts the edits into an action. Where the texts have changed meanwhile it stays without."""
     data = action.data if isinstance(action.data, dict) else {}
     view = server.view(str(data.get("uri")))
     if view is None:
         return
-    findings = server.analysis.findings(view.path)
-    if data["make"] == "all":
-        some = [finding for finding in findings if data["code"] in (None, finding.code)]
-        safe = [fix for finding in some if (fix := server.fixes.of(finding)) and _is_safe(fix)]
+    if data["make"] == "refactor":
+        action.edit = _refactored(server, view, data)
+        return
+    if data["make"] in ("all", "project"):
+        paths = server.analysis.paths() if data["make"] == "project" else [view.path]
+        revision, safe = server.analysis.revision, []
+        for finding in [finding for path in paths for finding in server.analysis.findings(path)]:
+            if data["code"] in (None, finding.code) and (fix := server.fixes.of(finding)) and _is_safe(fix):
+                safe.append(fix)
+            if data["make"] == "project":
+                await asyncio.sleep(0)  # others are served meanwhile
+                if server.analysis.revision != revision:
+                    return
         action.edit = workspace_edit(server, _disjoint(safe), None)
         return
+    findings = server.analysis.findings(view.path)
     finding = next((finding for finding in findings if _key(finding).items() <= data.items()), None)
     if finding is None:
         return

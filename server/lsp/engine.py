@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..findings import Finding, Place
-from ..insight import Fact, Hint, Lens, Region, Token
+from ..insight import Fact, Hint, Lens, Line, Region, Token
 
 if TYPE_CHECKING:
     from ..edits import Fix
+    from ..refactor import Offer
     from ..text import Source
 
 Findings = dict[str, tuple[Finding, ...]]
@@ -73,7 +74,19 @@ class Engine(Protocol):
 
     def url(self, finding: Finding) -> str: ...
 
+    def refactorings(self, path: str, offset: int, cancelled: Callable[[], bool]) -> Sequence[Offer]:
+        """What can be changed here without a finding; what takes long to find out is left out if `cancelled`."""
+        ...
+
+    def refactor(self, path: str, offset: int, name: str) -> Fix | None:
+        """The edits of an offer. Raises edits.EditingUnavailableError where LibCST is missing."""
+        ...
+
     def fact(self, path: str, offset: int) -> Fact | None: ...
+
+    def line(self, path: str, offset: int) -> Line | None:
+        """The line of the value at an offset."""
+        ...
 
     def tokens(self, path: str) -> Sequence[Token]: ...
 
@@ -82,6 +95,10 @@ class Engine(Protocol):
     def hints(self, path: str) -> Sequence[Hint]: ...
 
     def lenses(self, path: str) -> Sequence[Lens]: ...
+
+    def trainings(self, path: str) -> Sequence[int]:
+        """Where functions and scripts that back-propagate begin, as offsets of their lines."""
+        ...
 
     def look(self, path: str, cancelled: Callable[[], bool]) -> bool:
         """Learn what the answers above about an open document rest on; whether there is news. Raises CancelledError.

@@ -13,11 +13,16 @@ from .sync import View
 if TYPE_CHECKING:
     from .server import GradlineServer
 
-CUT = "⊘"
-
 
 def register(server: GradlineServer) -> None:
-    @server.feature(types.TEXT_DOCUMENT_INLAY_HINT, types.InlayHintOptions(resolve_provider=False))
+    @server.feature(types.INLAY_HINT_RESOLVE)
+    def resolve(hint: types.InlayHint) -> types.InlayHint:
+        data = hint.data if isinstance(hint.data, dict) else {}
+        origin = data.get("origin")
+        hint.tooltip = _tooltip(server, str(data.get("tooltip") or ""), Place(*origin) if origin else None)
+        return hint
+
+    @server.feature(types.TEXT_DOCUMENT_INLAY_HINT, types.InlayHintOptions(resolve_provider=True))
     def hints(params: types.InlayHintParams) -> list[types.InlayHint]:
         view = server.view(params.text_document.uri)
         if view is None or (wanted := server.configuration.of(view.path).inlayHints) == "off":
@@ -44,5 +49,20 @@ def _hint(
         elsewhere = "" if location.uri == view.uri else f"{location.uri.rpartition('/')[2]}:"
         where = f"{elsewhere}{line}" if elsewhere else tell("line {n}", n=line)
         label = f"{label} {where}"
-    part = types.InlayHintLabelPart(label, tooltip=tooltip or None, location=location)
-    return types.InlayHint(position=view.range(offset, offset).start, label=[part], padding_left=True)
+    part = types.InlayHintLabelPart(label, tooltip=None, location=location)
+    hint = types.InlayHint(position=view.range(offset, offset).start, label=[part], padding_left=True)
+    if server.client_resolves("text_document.inlay_hint", "tooltip"):
+        hint.data = {"tooltip": tooltip, "origin": list(origin) if origin is not None else None}
+    else:
+        hint.tooltip = _tooltip(server, tooltip, origin)
+    return hint
+
+
+def _tooltip(server: GradlineServer, tooltip: str, origin: Place | None) -> types.MarkupContent | None:
+    """What is to be said, and the line of the origin."""
+    parts = [tooltip] if tooltip else []
+    source = server.engine.source(origin.path) if origin is not None else None
+    if origin is not None and source is not None:
+        code = source.line_text(source.position(origin.start)[0]).strip()
+        parts.append(f"```python\n{code}\n```")
+    return types.MarkupContent(types.MarkupKind.Markdown, "\n\n".join(parts)) if parts else None

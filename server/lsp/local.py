@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from .. import check as engine
-from .. import insight
+from .. import insight, refactor
 from ..config import ConfigError, Configuration, find_rule
 from ..edits import Applicability, Edit, Fix, apply
 from ..findings import Finding
-from ..insight import Fact, Hint, Insight, Lens, Region, Token
+from ..insight import Fact, Hint, Insight, Lens, Line, Region, Token
 from ..messages import say
+from ..refactor import Offer
 from ..suppress import apply as silence
 from ..workspace import Workspace
 from .engine import CancelledError, Cause, Findings, Told
@@ -117,10 +118,38 @@ class Local:
 
     def fact(self, path: str, offset: int) -> Fact | None:
         try:
-            return insight.facts(self._workspace.project, path, offset)
+            known, moved = self._present(path)
+            if known is None:
+                return None
+            if moved is None:
+                return known.fact(offset)
+            # while somebody types, what was seen before the edit is told of what the edit did not touch
+            before = moved.back(offset)
+            fact = known.fact(before) if before is not None else None
+            span = moved.span(fact.start, fact.end) if fact is not None else None
+            if fact is not None and span is not None:
+                return Fact(*span, fact.markdown)
         except Exception:
             LOG.exception("what is true in %s could not be found out", path)
-            return insight.word_fact(self._workspace.project, path, offset)
+        return insight.word_fact(self._workspace.project, path, offset)
+
+    def line(self, path: str, offset: int) -> Line | None:
+        known, moved = self._present(path)
+        if known is None or moved is None:
+            return known.line(offset) if known is not None else None
+        before = moved.back(offset)
+        return moved.line(known.line(before)) if before is not None else None
+
+    def refactorings(self, path: str, offset: int, cancelled: Callable[[], bool]) -> Sequence[Offer]:
+        return refactor.offers(self._workspace.project, path, offset, self._seen(path), cancelled)
+
+    def refactor(self, path: str, offset: int, name: str) -> Fix | None:
+        return refactor.make(self._workspace.project, path, offset, name, self._seen(path))
+
+    def _seen(self, path: str) -> Insight | None:
+        """What was seen of the present text, if it was looked at."""
+        known, moved = self._insight(path)
+        return known if moved is None else None
 
     def look(self, path: str, cancelled: Callable[[], bool]) -> bool:
         known = self._looked.get(path)
@@ -130,6 +159,7 @@ class Local:
             raise CancelledError from error
         if new is None or new is known:
             return False
+        new.settle()
         self._looked[path] = new
         return True
 
@@ -139,6 +169,19 @@ class Local:
         if known is None or source is None:
             return None, None
         return known, None if known.source.text == source.text else Moved(path, known.source.text, source.text)
+
+    def _present(self, path: str) -> tuple[Insight | None, Moved | None]:
+        """As `_insight`, the newest that there is; a document that nobody has looked at yet is looked at now."""
+        project = self._workspace.project
+        ready = insight.ready(project, path)
+        if ready is not None:
+            return ready, None
+        known, moved = self._insight(path)
+        if known is None and (known := insight.insight(project, path)) is not None:
+            known.settle()
+            if path in self._open:
+                self._looked[path] = known
+        return known, moved
 
     def _findings(self) -> list[Finding]:
         return [finding for findings in self._found.values() for finding in findings]
@@ -208,6 +251,12 @@ class Local:
         for path, source in self._open.items():
             workspace.project.update(path, source)
         return workspace
+
+    def trainings(self, path: str) -> Sequence[int]:
+        known, moved = self._insight(path)
+        if known is None:
+            return ()
+        return known.trainings if moved is None else moved.offsets(known.trainings)
 
     def problems(self) -> Sequence[str]:
         return list(self._refused)

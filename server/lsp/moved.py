@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..findings import Place
-from ..insight import Hint, Lens, Region
+from ..insight import Hint, Lens, Line, Region, Use
+from ..insight.line import LineStep
 from .analysis import common
 
 
@@ -23,6 +24,13 @@ class Moved:
         if old <= self._head:
             return old
         return old + self._by if old >= self._behind else None
+
+    def back(self, new: int) -> int | None:
+        """Where an offset of the present text stood before the edit; None in what the edit put in."""
+        if new <= self._head:
+            return new
+        old = new - self._by
+        return old if old >= self._behind else None
 
     def span(self, start: int, end: int) -> tuple[int, int] | None:
         """Where a span stands now that the edit has not touched."""
@@ -54,6 +62,20 @@ class Moved:
             if offset is not None and (origin is not None or hint.origin is None):
                 found.append(hint._replace(offset=offset, origin=origin))
         return found
+
+    def offsets(self, offsets: Iterable[int]) -> list[int]:
+        return [offset for old in offsets if (offset := self.offset(old)) is not None]
+
+    def line(self, line: Line | None) -> Line | None:
+        if line is None or (here := self.span(line.start, line.end)) is None:
+            return None
+        uses = [(self.span(use.start, use.end), use.kind) for use in line.uses]
+        steps = [(self.place(step.place), step.note) for step in line.steps]
+        return Line(
+            *here,
+            tuple(Use(*span, kind) for span, kind in uses if span is not None),
+            tuple(LineStep(place, note) for place, note in steps if place is not None),
+        )
 
     def lenses(self, lenses: Iterable[Lens]) -> list[Lens]:
         found = []

@@ -24,6 +24,7 @@ from . import (
     convert,
     custom,
     diagnostics,
+    highlight,
     hover,
     inlay_hints,
     looking,
@@ -43,6 +44,7 @@ FEATURES = (
     config,
     diagnostics,
     hover,
+    highlight,
     semantic_tokens,
     inlay_hints,
     code_actions,
@@ -149,6 +151,13 @@ class GradlineServer(LanguageServer):
         for name in path.split("."):
             value = getattr(value, name, None)
         return bool(value)
+
+    def client_resolves(self, feature: str, name: str) -> bool:
+        """Whether the client asks for this property later (`.../resolve`), when it is to be shown."""
+        value: Any = self.client_capabilities
+        for part in (*feature.split("."), "resolve_support"):
+            value = getattr(value, part, None)
+        return name in (getattr(value, "properties", None) or ())
 
     def folders(self) -> dict[str, str]:
         """The folders of the workspace: path to address."""

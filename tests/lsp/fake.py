@@ -4,6 +4,7 @@ What the engine says is plain to see in a text, so the tests that use it are abo
 
 - `X.item().backward()` is an error GL101 over `.item()`, with a trail to where X was assigned, and a safe fix;
 - `backward()` is an error GL202 if any known file has `set_grad_enabled(False)`, with a trail that leads there;
+- `unsafe` makes the fix of its line one that somebody has to look at, `tidy` can be refactored to nothing;
 - `slow` makes an analysis take half a second, `crash` makes it fail.
 """
 
@@ -17,8 +18,11 @@ from pathlib import Path
 
 from gradline.edits import Applicability, Edit, Fix
 from gradline.findings import Finding, Place, Severity, Step
+from gradline.insight import Line, Use
+from gradline.insight.line import LineStep
 from gradline.lsp import main
 from gradline.lsp.engine import CancelledError, Fact, Findings, Hint, Lens, Region, Token
+from gradline.refactor import Offer
 from gradline.text import Source, decode
 
 ITEM = re.compile(r"(\w+)(\.item\(\))\.backward")
@@ -89,7 +93,30 @@ class Fake:
 
     def fix(self, finding: Finding) -> Fix | None:
         place = finding.place
-        return Fix("Drop .item()", Applicability.SAFE, (Edit(place.path, place.start, place.end, ""),))
+        source = self.source(place.path)
+        unsafe = "unsafe" in source.line_text(source.position(place.start)[0])
+        how = Applicability.UNSAFE if unsafe else Applicability.SAFE
+        return Fix("Drop .item()", how, (Edit(place.path, place.start, place.end, ""),))
+
+    def refactorings(self, path: str, offset: int, cancelled: Callable[[], bool]) -> Sequence[Offer]:
+        found = re.compile("tidy").match(self.source(path).text, offset)
+        return [Offer("tidy", "Tidy up", False)] if found else []
+
+    def refactor(self, path: str, offset: int, name: str) -> Fix | None:
+        return Fix("Tidy up", Applicability.UNSAFE, (Edit(path, offset, offset + 4, ""),))
+
+    def line(self, path: str, offset: int) -> Line | None:
+        text = self.source(path).text
+        uses = [Use(match.start(), match.end(), "used") for match in re.finditer(r"\bloss\b", text)]
+        if not any(use.start <= offset <= use.end for use in uses):
+            return None
+        cuts = [Use(match.start(2), match.end(2), "cut") for match in ITEM.finditer(text)]
+        return Line(
+            offset, offset, tuple(uses + cuts), tuple(LineStep(Place(path, u.start, u.end), u.kind) for u in cuts)
+        )
+
+    def trainings(self, path: str) -> Sequence[int]:
+        return [match.start() for match in re.finditer("reach", self.source(path).text)]
 
     def ignore(self, finding: Finding) -> Fix | None:
         source = self.source(finding.place.path)

@@ -27,7 +27,11 @@ def test_capabilities(client: Client) -> None:
     assert capabilities["textDocumentSync"]["change"] == 2
     assert capabilities["textDocumentSync"]["openClose"] is True
     assert capabilities["codeActionProvider"]["resolveProvider"] is True
-    assert capabilities["codeActionProvider"]["codeActionKinds"] == ["quickfix", "source.fixAll.gradline"]
+    assert capabilities["codeActionProvider"]["codeActionKinds"] == [
+        "quickfix",
+        "source.fixAll.gradline",
+        "refactor.rewrite",
+    ]
     assert "diagnosticProvider" not in capabilities, "this client does not ask for diagnostics"
     assert capabilities["hoverProvider"] is not None
     tokens = capabilities["semanticTokensProvider"]
