@@ -683,6 +683,21 @@ PROGRAMS = {
                     t.copy_(s)
         """,
     ),
+    "models-of-a-library-that-is-not-known": (
+        "any library may build modules of torch",
+        """
+        import sys, types
+
+        sys.modules["somebody"] = types.SimpleNamespace(Net=nn.Linear)
+        import somebody
+
+        net, target = somebody.Net(4, 1), nn.Linear(4, 1)
+        x = torch.randn(8, 4)
+        with torch.no_grad():
+            wanted = target(x)
+        F.mse_loss(net(x), wanted).backward()
+        """,
+    ),
     "einops-to-a-number": (
         "a reduction to nothing is a single number",
         """

@@ -168,33 +168,15 @@ def call_external(run: Interpreter, name: str, args: Args, e: ir.Call | None) ->
         return UNKNOWN if top in CARRIERS else FOREIGN
     for value in args.all():
         escape(run, value)
-    return FOREIGN if top not in TORCH_RELATED else UNKNOWN
+    return FOREIGN if top in OTHER_WORLDS else UNKNOWN
 
 
-# Libraries that return torch's tensors, modules and optimizers: a method of what they give may be torch's.
-TORCH_RELATED = frozenset(
-    [
-        "torchvision",
-        "transformers",
-        "timm",
-        "accelerate",
-        "lightning",
-        "pytorch_lightning",
-        "diffusers",
-        "peft",
-        "trl",
-        "deepspeed",
-        "apex",
-        "fairscale",
-        "torch_geometric",
-        "kornia",
-        "monai",
-        "segmentation_models_pytorch",
-        "efficientnet_pytorch",
-        "torchaudio",
-        "torchtext",
-        "fastai",
-    ]
+# What these give is surely nothing of torch's, so it has no graph. Any other library may give modules and tensors.
+OTHER_WORLDS = frozenset(
+    "gym gymnasium minigrid procgen pettingzoo tensorflow keras jax flax haiku optax paddle mxnet tinygrad cupy numba "
+    "xgboost lightgbm nltk spacy requests flask fastapi pydantic click typer absl hydra omegaconf pybullet mujoco "
+    "datasets tokenizers sentencepiece networkx sympy plotly bokeh streamlit gradio boto3 redis librosa soundfile "
+    "pytest unittest setuptools distutils".split()
 )
 
 
