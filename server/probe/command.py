@@ -30,6 +30,7 @@ def main(argv: list[str]) -> int:
             claims = verdicts.load(Path(asked.findings))
         elif asked.check:
             claims, why = verdicts.static_findings(asked)
+        claims = verdicts.with_callers(claims, verdicts.script_of(asked))
         outcome = launch.run(asked, verdicts.lines_of(claims))
     except (launch.InterpreterError, OSError, ValueError) as error:
         return _refuse(str(error))

@@ -21,10 +21,12 @@ def merge(outcome: dict[str, Any], asked: Asked, python: str, torch: str) -> dic
     if main is not None and (main in trained or not trained):
         chosen = main
     else:
-        chosen = ranks[0] if ranks else trained[0] if trained else main or {}
+        failed = [r for r in reports if r.get("exception")]
+        chosen = ranks[0] if ranks else trained[0] if trained else failed[0] if failed else main or {}
     report: dict[str, Any] = {k: v for k, v in chosen.items() if k not in ("main", "pid", "executed")}
     report.setdefault("findings", [])
     report.setdefault("notes", [])
+    report.setdefault("exception", None)
     report["version"] = 1
     report["target"] = asked.target
     report["command"] = asked.command_line()
@@ -34,6 +36,7 @@ def merge(outcome: dict[str, Any], asked: Asked, python: str, torch: str) -> dic
     report["seconds"] = outcome["seconds"]
     report["isolation"] = outcome["isolation"]
     report["executed"] = sorted({tuple(pair) for r in reports for pair in r.get("executed", ())})
+    report["files"] = sorted({file for r in reports for file in r.get("files", ())})
     report["processes"] = [
         {k: r.get(k) for k in ("pid", "rank", "world_size", "stopped", "steps", "backward_calls")} for r in reports
     ]

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -19,7 +20,7 @@ from typing import Any
 import pytest
 
 import gradline.probe
-from gradline.probe import options, result
+from gradline.probe import options, result, verdicts
 
 PYTHON = os.environ.get("GRADLINE_PROBE_PYTHON", sys.executable)  # the program's interpreter; see matrix.py
 needs_torch = pytest.mark.skipif(
@@ -82,11 +83,12 @@ def _forks() -> subprocess.Popen:
     return process
 
 
-def quick(folder: Path, *arguments: str, **more: Any) -> dict[str, Any]:
-    """The report of a program that runs under the agent in a fork: no supervisor, no isolation, no static findings.
+def quick(folder: Path, *arguments: str, check: bool = False, **more: Any) -> dict[str, Any]:
+    """The report of a program that runs under the agent in a fork: no supervisor, no isolation.
 
-    `arguments` are those of `gradline probe`, `more` goes into the agent's options; `output` in the report is what the
-    program printed, `counted` the number of findings that the command would exit with 1 for.
+    `arguments` are those of `gradline probe`, `more` goes into the agent's options; `check` judges static findings, as
+    the command does. `output` in the report is what the program printed, `counted` the number of findings that the
+    command would exit with 1 for. The time limit is kept, by asking as the supervisor asks.
     """
     at = arguments.index("--") if "--" in arguments else len(arguments)
     own = ["--cwd", str(folder), "--python", PYTHON]
@@ -98,15 +100,21 @@ def quick(folder: Path, *arguments: str, **more: Any) -> dict[str, Any]:
         "said": str(out / "said"),
         "options": {**asked.options, "report_dir": str(out), "roots": [str(folder)], **more},
     }
+    claims = verdicts.with_callers(verdicts.static_findings(asked)[0] if check else [], verdicts.script_of(asked))
+    job["options"]["claims"] = verdicts.lines_of(claims)
     process = _forks()
     assert process.stdin is not None and process.stdout is not None
     print(json.dumps(job), file=process.stdin, flush=True)
+    limit = threading.Timer(asked.options["timeout"], (out / "ask").write_text, ["the time limit"])
+    limit.start()
     status = json.loads(process.stdout.readline())
+    limit.cancel()
     text = (out / "said").read_text(encoding="utf-8")
     reports = [json.loads(path.read_text(encoding="utf-8")) for path in out.glob("report-*.json")]
     assert reports, text
     outcome = {"reports": reports, "status": status, "why": None, "seconds": 0.0, "isolation": {"kind": "none"}}
     report = result.merge(outcome, asked, "", "")
+    verdicts.judge(report, claims)
     return {**report, "output": text, "counted": result.counts(report)}
 
 

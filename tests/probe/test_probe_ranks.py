@@ -122,20 +122,49 @@ def test_make_a_script_and_srun_and_what_differs_between_ranks(tmp_path: Path) -
     assert modules["modules"] == ["Net.a"] and "rank 0 alone" in modules["message"]
 
 
-@pytest.mark.parametrize("launcher", ["accelerate", "deepspeed"])
-def test_other_launchers(tmp_path: Path, launcher: str) -> None:
-    needs(launcher)
+def test_a_launcher_whose_program_fails_before_it_trains_is_explained(tmp_path: Path) -> None:
+    folder = tmp_path / "program"
+    write(folder, {"main.py": "import torch\nx = torch.ones(2)\nx.item().backward()\n"})
+    report = probe(folder, "--wrap", "--", "sh", "-c", f"{PYTHON} main.py")
+    assert report["exception"]["at"]["line"] == 3 and report["exit_status"] == 1
+
+
+def test_the_deepspeed_launcher(tmp_path: Path) -> None:
+    needs("deepspeed")
     folder = tmp_path / "program"
     write(folder, {"main.py": DDP})
-    tool = str(Path(PYTHON).parent / launcher)
-    words = {
-        "accelerate": ["launch", "--cpu", "--num_processes", "2", "--num_machines", "1", "--mixed_precision", "no",
-                       "--dynamo_backend", "no", "--multi_gpu", "main.py"],
-        "deepspeed": ["--num_gpus", "2", "--no_local_rank", "main.py"],
-    }[launcher]  # fmt: skip
-    report = probe(folder, "--env", "DS_ACCELERATOR=cpu", "--wrap", "--", tool, *words, timeout=200)
+    words = [str(Path(PYTHON).parent / "deepspeed"), "--num_gpus", "2", "--no_local_rank", "main.py"]
+    report = probe(folder, "--env", "DS_ACCELERATOR=cpu", "--wrap", "--", *words, timeout=200)
     assert [rank["rank"] for rank in report["ranks"]] == [0, 1], report["process"].stderr[-2000:]
     assert next(f for f in report["findings"] if f["rule"] == "unused")["ranks"] == [0, 1]
+
+
+def test_the_accelerate_launcher(tmp_path: Path) -> None:
+    """On the CPU it starts one process, unless there is MPI."""
+    needs("accelerate")
+    folder = tmp_path / "program"
+    write(folder, {"main.py": """
+import torch
+from accelerate import Accelerator
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 1)
+    def forward(self, x): return self.b(self.a(x).data)
+model = Net()
+opt = torch.optim.SGD(model.parameters(), 0.1)
+accelerator = Accelerator()
+model, opt = accelerator.prepare(model, opt)
+for _ in range(3):
+    opt.zero_grad()
+    accelerator.backward(model(torch.ones(2, 4)).pow(2).mean())
+    opt.step()
+"""})  # fmt: skip
+    words = [str(Path(PYTHON).parent / "accelerate"), "launch", "--cpu", "--num_processes", "1", "--num_machines", "1",
+             "--mixed_precision", "no", "--dynamo_backend", "no", "main.py"]  # fmt: skip
+    report = probe(folder, "--wrap", "--", *words, timeout=200)
+    assert said(report) == {("cut-graph", "main.py", 8)}, report["findings"]
 
 
 FSDP = """

@@ -368,7 +368,7 @@ class Judge:
         """One of several in a container whose others got gradients: experts, relations, branches picked by the batch."""
         nn = self.run.torch.nn
         for _ in range(6):
-            if id(module) not in parents:
+            if id(module) not in parents or any(id(p) in self.run.grads for p in module.parameters()):
                 return False
             module, _ = parents[id(module)]
             if isinstance(module, (nn.ModuleList, nn.ModuleDict)):
@@ -979,8 +979,16 @@ class Judge:
                 continue
             known["count"] = known.get("count", 1) + 1
             names = sorted({*known.get("parameters", ()), *finding.get("parameters", ())})
-            if names:
-                known["parameters"], known["parameter_count"] = names[:MAX_NAMES], len(names)
-                known["message"] = re.sub(r"^\d+ parameters", f"{len(names)} parameters", known["message"])
+            if names:  # both lists may be cut short: then their counts are all that is known
+                cut = max(known.get("parameter_count", 0), finding.get("parameter_count", 0)) > MAX_NAMES
+                whole = known.get("parameter_count", 0) + finding.get("parameter_count", 0)
+                known["parameter_count"] = whole if cut or len(names) > MAX_NAMES else len(names)
+                known["parameters"] = names[:MAX_NAMES]
+                known["message"] = re.sub(
+                    r"^\d+ parameters", f"{known['parameter_count']} parameters", known["message"]
+                )
             known["evidence"] += [e for e in finding["evidence"] if e not in known["evidence"]]
+        for finding in out.values():
+            if finding["rule"] in ("unused", "no-gradient") and finding.get("count", 1) > 1:
+                finding["message"] += f" (and {finding['count'] - 1} more from this line)"
         return list(out.values())

@@ -74,8 +74,15 @@ def build(run: Run, stopped: str) -> dict[str, Any]:
     out["writes"] = list(run.writes.values())[:300]
     out["exception"] = run.exception
     out["executed"] = sorted([file, line] for file, line in run.executed)
+    out["files"] = _files(run)
     out["notes"] = run.notes
     return out
+
+
+def _files(run: Run) -> list[str]:
+    """The user's own files that were loaded, the script or notebook itself among them."""
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    return [*run.user_files(), *([os.path.abspath(main)] if isinstance(main, str) else [])]
 
 
 def _compile(run: Run) -> dict[str, Any]:

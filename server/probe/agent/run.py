@@ -287,8 +287,9 @@ class Run:
             os._exit(0)
 
     def worth_a_report(self) -> bool:
-        """A helper process (a data loader's worker, a launcher) that trained nothing leaves none."""
-        return self.main or bool(self.backward_calls or self.steps or (self.exception and self.optimizers))
+        """A helper process (a data loader's worker, a launcher) that trained nothing leaves none, unless its own code failed."""
+        failed = self.torch is not None and self.exception is not None and self.exception["at"] is not None
+        return self.main or bool(self.backward_calls or self.steps or failed)
 
     def build(self, why: str) -> dict:
         from . import report
