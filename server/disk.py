@@ -101,6 +101,7 @@ class Disk:
         environ: Mapping[str, str] = os.environ,
     ) -> None:
         self.roots = tuple(normal(root) for root in roots)
+        self.near: set[str] = set()  # folders of single files that are looked at: the user's own, but not searched
         self.configuration = configuration or Configuration()
         self.problems: list[Problem] = []
         self.seen: dict[str, bytes | None] = {}  # the files that were read, with a hash of the bytes that were there
@@ -176,8 +177,8 @@ class Disk:
         return self._search[folder]
 
     def is_project(self, path: str) -> bool:
-        """Whether `path` is the user's own code: in the workspace and not in an environment."""
-        if not any(path.startswith(root.rstrip("/") + "/") for root in self.roots):
+        """Whether `path` is the user's own code: in the workspace (or near a single file) and not in an environment."""
+        if not any(path.startswith(root.rstrip("/") + "/") for root in (*self.roots, *self.near)):
             return False
         if "/site-packages/" in path or "/dist-packages/" in path:
             return False

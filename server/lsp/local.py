@@ -48,6 +48,7 @@ class Local:
         self._refused.clear()
         self._files = None
         for path, source in self._open.items():
+            self._take_in(path)
             self._workspace.project.update(path, source)
 
     def update(self, path: str, source: Source | None) -> None:
@@ -56,9 +57,16 @@ class Local:
             self._looked.pop(path, None)
         else:
             self._open[path] = source
+            self._take_in(path)
         self._workspace.project.update(path, source)
         if source is None:
             insight.forget(self._workspace.project, self._open)
+
+    def _take_in(self, path: str) -> None:
+        """What a document outside of every folder imports from beside it is the user's own, too."""
+        folder = path.rpartition("/")[0]
+        if folder and not self._workspace.disk.is_project(path) and "/site-packages/" not in path:
+            self._workspace.disk.near.add(folder)
 
     def touch(self, paths: Iterable[str]) -> None:
         paths = list(paths)
