@@ -54,7 +54,7 @@ def uses(text: str, where: str) -> Iterator[Use]:
 
 
 def all_uses() -> list[Use]:
-    """Every text that gradline says, and the summary of every rule."""
+    """Every text that gradline says, the summary of every rule, and what the table of errors says."""
     found: list[Use] = []
     for path in sorted(SERVER.rglob("*.py")):
         where = path.relative_to(SERVER.parent).as_posix()
@@ -63,7 +63,17 @@ def all_uses() -> list[Use]:
             summary = (ast.get_docstring(ast.parse(text)) or "").strip().split("\n")[0]
             found.append(Use(summary, frozenset(), f"{where}:1"))
         found.extend(uses(text, where))
-    return found
+    return found + list(_errors())
+
+
+def _errors() -> Iterator[Use]:
+    """What the table of `gradline why` says of each error."""
+    from gradline.why.errors import errors
+
+    for error in errors():
+        for text in (error.meaning, error.line, error.look):
+            if text:
+                yield Use(text, frozenset(), f"server/why/errors.md:{error.name}")
 
 
 def catalogue(language: str) -> dict[str, str]:

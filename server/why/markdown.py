@@ -24,7 +24,7 @@ def write(explained: Explanation, report: Report) -> str:
     said = [f"### {heading(explained)}"]
     if raised := where_raised(explained, report):
         said.append(raised)
-    said.append(explained.error.meaning if explained.error is not None else unknown(explained))
+    said.append(told(explained.error.meaning) if explained.error is not None else unknown(explained))
     for number, one in enumerate(explained.answers, 1):
         said.append(f"**{number}. {certainty(one)}** {answer(one, report)}")
     said += advice(explained)
@@ -51,7 +51,7 @@ def advice(explained: Explanation) -> list[str]:
     """What to look at and what would tell, where the first answer is not sure."""
     said = []
     if explained.error is not None and explained.error.look and not explained.found:
-        said.append(tell("**Look at** {place}", place=explained.error.look))
+        said.append(tell("**Look at** {place}", place=told(explained.error.look)))
     if explained.sure:
         return said
     if explained.check:

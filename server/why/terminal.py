@@ -35,7 +35,7 @@ class _Writer:
         if raised := where_raised(explained, self.report):
             self._text(raised, "  ")
         self._line()
-        meaning = explained.error.meaning if explained.error is not None else unknown(explained)
+        meaning = told(explained.error.meaning) if explained.error is not None else unknown(explained)
         self._text(meaning)
         self._line()
         for number, answer in enumerate(explained.answers, 1):
@@ -74,7 +74,7 @@ class _Writer:
     def _advice(self) -> None:
         explained = self.explained
         if explained.error is not None and explained.error.look and not explained.found:
-            self._text(tell("Look at {place}", place=explained.error.look))
+            self._text(tell("Look at {place}", place=told(explained.error.look)))
             self._line()
         if explained.sure:
             return
