@@ -21,6 +21,7 @@ LOG = logging.getLogger(__name__)
 PATIENCE = 20  # analyses in a row that messages may stop before one is let run to its end
 QUIET = 0.5  # seconds without work before documents are looked at more closely: longer than between two keystrokes
 IDLE = 2.0  # seconds more before garbage is collected
+GARBAGE = 400_000  # objects made since, at which it is collected though nobody rests: some tens of MiB
 
 
 class Analysis:
@@ -44,6 +45,7 @@ class Analysis:
         scanned: Callable[[int, int], None],
     ) -> None:
         self.whole_project = True  # or open documents alone
+        self.given_up = False  # the user has ended the first scan: as if for open documents alone
         self.enabled: Callable[[str], bool] = lambda path: True
         self.idle: list[Callable[[], Iterator[None]]] = []  # done in pieces when all other work is done
         self.quiet: list[Callable[[], Iterator[None]]] = []  # the same, when nobody has typed for a while
@@ -92,6 +94,16 @@ class Analysis:
         self.revision += 1
         self._wake.set()
 
+    def give_up(self) -> None:
+        """Ends the first scan; files that are not open are left alone until `begin_again`."""
+        self.given_up = True
+        self.refresh()
+
+    def begin_again(self) -> None:
+        """The workspace is another one: everything is looked at, also if the user has ended the scan before."""
+        self.given_up = False
+        self.rescan()
+
     def wake(self) -> None:
         """There may be something to do, if only when idle."""
         self._wake.set()
@@ -112,9 +124,13 @@ class Analysis:
         return [path for path, found in self._shown.items() if found]
 
     @property
+    def _looks_at_all(self) -> bool:
+        return self.whole_project and not self.given_up
+
+    @property
     def is_current(self) -> bool:
         """Whether all findings are those of the newest texts."""
-        return not (self._dirty or self._stale or (self.whole_project and (self._unread is None or self._unread)))
+        return not (self._dirty or self._stale or (self._looks_at_all and (self._unread is None or self._unread)))
 
     async def settled(self, path: str) -> None:
         """Returns when the findings of an open document are those of its newest text."""
@@ -135,6 +151,8 @@ class Analysis:
         while True:
             self._wake.clear()
             if not self._step():
+                if gc.get_count()[0] > GARBAGE:
+                    gc.collect(0)
                 await self._rest()
             await asyncio.sleep(0)
             while self._waiting():
@@ -192,15 +210,18 @@ class Analysis:
 
     def _whole_is_read(self) -> bool:
         """Reads one more file of the workspace; True if there is none left to read."""
-        if not self.whole_project:
+        if not self._looks_at_all:
             return True
         if self._unread is None:
             self._unread = [path for path in self._engine.files() if path not in self._texts and self.enabled(path)]
             self._files = len(self._unread)
         if not self._unread:
             return True
-        if self._check([self._unread[-1]]) is not None:
-            self._unread.pop()
+        found = self._check([self._unread[-1]])
+        if found is not None:
+            path = self._unread.pop()
+            if found.get(path) and path not in self._texts:
+                self._show({path: found[path]})  # what others make of it comes when all are read
             self._scanned(self._files - len(self._unread), self._files)
             if not self._unread:
                 gc.collect()
@@ -209,14 +230,14 @@ class Analysis:
 
     def _everything(self) -> None:
         scope = [path for path in self._opened() if self.enabled(path)]
-        if self.whole_project:
+        if self._looks_at_all:
             scope += [path for path in self._engine.files() if path not in self._texts and self.enabled(path)]
         self._stale = False
         found = self._check(scope)
         if found is None:
             self._stale = True
             return
-        self._whole = {path: some for path, some in found.items() if some and (self.whole_project or path in scope)}
+        self._whole = {path: some for path, some in found.items() if some and (self._looks_at_all or path in scope)}
         self._carried.clear()
         gone = {path: () for path in self._shown if path not in self._whole}
         self._show({**self._whole, **gone})

@@ -133,5 +133,5 @@ def use(server: GradlineServer, configuration: Configuration) -> None:
         return
     server.configuration = configuration
     server.analysis.whole_project = configuration.window.diagnosticMode == "project"
-    server.analysis.rescan()
+    server.analysis.begin_again()
     server.refresh_views()

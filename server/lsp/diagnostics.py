@@ -92,32 +92,41 @@ class Publisher:
 
 
 class ScanProgress:
-    """Shows how far the first scan of a workspace is, if it takes its time."""
+    """Shows how far the first scan of a workspace is, if it takes its time, and lets the user end it."""
 
     def __init__(self, server: GradlineServer) -> None:
         self._server = server
         self._token: str | None = None
+        self._is_shown = False
 
     def __call__(self, done: int, total: int) -> None:
-        if total < SCAN_SHOWN or not self._server.client_has("window.work_done_progress"):
-            return
+        progress = self._server.work_done_progress
         if self._token is None:
-            self._token = uuid.uuid4().hex
-            self._server.later(self._begin(self._token, total))
+            if total - done >= SCAN_SHOWN and self._server.client_has("window.work_done_progress"):
+                self._token = uuid.uuid4().hex
+                self._server.later(self._begin(self._token))
+        elif self._is_shown and progress.tokens[self._token].cancelled():
+            self._end()
+            self._server.analysis.give_up()
         elif done == total:
-            self._server.work_done_progress.end(self._token, types.WorkDoneProgressEnd())
-            self._token = None
-        elif done % (total // 20 + 1) == 0 and self._token in self._server.work_done_progress.tokens:
+            self._end()
+        elif self._is_shown and done % (total // 20 + 1) == 0:
             report = types.WorkDoneProgressReport(
                 message=tell("{done} of {total} files", done=done, total=total), percentage=100 * done // total
             )
-            self._server.work_done_progress.report(self._token, report)
+            progress.report(self._token, report)
 
-    async def _begin(self, token: str, total: int) -> None:
+    def _end(self) -> None:
+        if self._token is not None and self._is_shown:
+            self._server.work_done_progress.end(self._token, types.WorkDoneProgressEnd())
+        self._token, self._is_shown = None, False
+
+    async def _begin(self, token: str) -> None:
         await self._server.ask(self._server.work_done_progress.create_async(token))
         if token == self._token:
-            begin = types.WorkDoneProgressBegin(tell("gradline: following gradients"), percentage=0)
+            begin = types.WorkDoneProgressBegin(tell("gradline: following gradients"), percentage=0, cancellable=True)
             self._server.work_done_progress.begin(token, begin)
+            self._is_shown = True
 
 
 def negotiate(server: GradlineServer) -> None:
@@ -143,11 +152,23 @@ def register(server: GradlineServer) -> None:
 
     @server.feature(types.WORKSPACE_DIAGNOSTIC)
     async def workspace(params: types.WorkspaceDiagnosticParams) -> types.WorkspaceDiagnosticReport:
-        """Answers when something differs from what the client has; clients ask again after each answer."""
+        """Answers when something differs from what the client has; clients ask again after each answer.
+
+        To a client that takes partial results, what is found meanwhile is sent as it is found.
+        """
         previous = {item.uri: item.value for item in params.previous_result_ids}
+        token = params.partial_result_token
+        streamed = False
         while True:
-            if server.analysis.is_current and (reports := _workspace_reports(server, previous)):
+            is_current = server.analysis.is_current
+            reports = _workspace_reports(server, previous) if is_current or token is not None else []
+            if is_current and (reports or streamed):
                 return types.WorkspaceDiagnosticReport(reports)
+            if reports and token is not None:
+                part = types.WorkspaceDiagnosticReportPartialResult(reports)
+                server.progress(types.ProgressParams(token, part))
+                previous.update({report.uri: str(report.result_id) for report in reports})
+                streamed = True
             await server.analysis.news()
 
 

@@ -14,6 +14,7 @@ from ..findings import Finding
 from ..insight import Fact, Hint, Insight, Lens, Line, Region, Token
 from ..messages import say
 from ..refactor import Offer
+from ..suppress import UNUSED_SUPPRESSION
 from ..suppress import apply as silence
 from ..workspace import Workspace
 from .engine import CancelledError, Cause, Findings, Told
@@ -99,6 +100,12 @@ class Local:
         except ConfigError as error:
             self._refused[str(error)] = None
             return {}
+        if len(paths) == 1 and self._files is not None and len(self._files) > 1:
+            # whether a comment silences something shows when all who may have a finding there are looked at
+            found = {
+                path: tuple(finding for finding in some if finding.code != UNUSED_SUPPRESSION.code)
+                for path, some in found.items()
+            }
         self._found.update(found)
         return found
 

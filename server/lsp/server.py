@@ -174,7 +174,7 @@ class GradlineServer(LanguageServer):
 
     def use_folders(self) -> None:
         self.engine.set_roots(list(self.folders()))
-        self.analysis.rescan()
+        self.analysis.begin_again()
 
     def _problems(self) -> Iterator[None]:
         """Tells the user, once each, what is wrong and can be put right (a broken `pyproject.toml`, ...)."""

@@ -126,3 +126,45 @@ def test_a_client_may_want_pushed_diagnostics_all_the_same() -> None:
         assert "diagnosticProvider" not in client.initialized["capabilities"]
         client.open(URI, TEXT)
         assert places(client.diagnostics(URI)) == [CUT]
+
+
+def test_what_is_found_during_the_scan_comes_in_parts(tmp_path: Path) -> None:
+    for name in "abcdef":
+        (tmp_path / f"{name}.py").write_text(TEXT + "slow\n")
+    with Client(FAKE, tmp_path, **PULLS) as client:
+        identifier = client.ask("workspace/diagnostic", {"previousResultIds": [], "partialResultToken": "part"})
+        uris: list[str] = []
+        parts = 0
+        while True:
+            message = client.wait(lambda message: message.get("method") == "$/progress" or message.get("id") == identifier)
+            items = message["params"]["value"]["items"] if "method" in message else message["result"]["items"]
+            uris += [item["uri"] for item in items]
+            if "method" not in message:
+                break
+            assert message["params"]["token"] == "part"
+            parts += 1
+    assert parts >= 2
+    assert sorted(uris) == [(tmp_path / f"{name}.py").as_uri() for name in "abcdef"], "each file once"
+
+
+def test_the_first_scan_can_be_ended(tmp_path: Path) -> None:
+    for number in range(80):
+        (tmp_path / f"{number}.py").write_text(TEXT + "slow\n" * (number != 79))
+    with Client(FAKE, tmp_path, window={"workDoneProgress": True}) as client:
+        create = client.wait(lambda message: message.get("method") == "window/workDoneProgress/create")
+        client.reply(create["id"], None)
+        token = create["params"]["token"]
+
+        def progress(kind: str) -> dict[str, Any]:
+            return client.wait(
+                lambda m: m.get("method") == "$/progress" and m["params"]["value"]["kind"] == kind
+            )["params"]["value"]  # fmt: skip
+
+        assert progress("begin")["cancellable"] is True
+        client.notify("window/workDoneProgress/cancel", {"token": token})
+        progress("end")
+        # open documents are looked at all the same, and everything again when the workspace becomes another one
+        client.open(URI, TEXT)
+        assert places(client.diagnostics(URI)) == [CUT]
+        client.notify("workspace/didChangeConfiguration", {"settings": {"gradline": {"inlayHints": "all"}}})
+        client.wait(lambda message: message.get("method") == "window/workDoneProgress/create")
