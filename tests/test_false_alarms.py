@@ -698,6 +698,52 @@ PROGRAMS = {
         F.mse_loss(net(x), wanted).backward()
         """,
     ),
+    "many-leaves-cleared-by-hand": (
+        "gradients of more tensors than are passed one by one are set to zero",
+        """
+        params = [torch.randn(4, 4, requires_grad=True) for _ in range(8)]
+        Wa, Wb, Wc, Wd, We, Wf, Wg = [torch.randn(4, 4, requires_grad=True) for _ in range(7)]
+        weights = [Wa, Wb, Wc, Wd, We, Wf, Wg]
+        optimizer = torch.optim.Adam(weights, lr=0.1)
+        other = torch.optim.SGD(params, lr=0.1)
+        for _ in range(3):
+            x = torch.randn(2, 4)
+            for w in weights:
+                x = torch.tanh(x @ w)
+            x.mean().backward()
+            optimizer.step()
+            for p in weights:
+                if p.grad is not None:
+                    p.grad = p.grad.data.new().resize_as_(p.grad.data).zero_()
+            y = torch.randn(2, 4)
+            for w in params:
+                y = torch.tanh(y @ w)
+            y.mean().backward()
+            other.step()
+            for p in params:
+                p.grad.zero_()
+        """,
+    ),
+    "an-attack-from-one-of-two-places": (
+        "the gradient is of a leaf, whichever it is, and is used by hand",
+        """
+        import random
+
+        x = torch.randn(8, 4)
+        adversarial = x.clone().requires_grad_(True)
+        if random.random() < 0.5:
+            adversarial = (adversarial.data + 0.1 * torch.randn(8, 4)).requires_grad_(True)
+        for _ in range(3):
+            attack = torch.optim.SGD([adversarial], lr=1e-3)
+            attack.zero_grad()
+            model(adversarial).mean().backward()
+            step = 0.1 * adversarial.grad.data.sign()
+            adversarial = (adversarial.data + step).requires_grad_(True)
+        optimizer.zero_grad()
+        model(adversarial.detach()).mean().backward()
+        optimizer.step()
+        """,
+    ),
     "einops-to-a-number": (
         "a reduction to nothing is a single number",
         """

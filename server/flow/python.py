@@ -133,6 +133,8 @@ def unpacked(run: Interpreter, value: Value, count: int, star: int | None) -> li
     if found.items is not None and len(found.items) == count and star is None:
         return found.items
     each = found.each
+    if isinstance(each, Object) or (isinstance(each, Tensor) and each.leaf is not None):
+        each = UNKNOWN  # they are several, of which only one is known
     values: list[Value] = [each] * count
     if star is not None:
         values[star] = Sequence("list", {"items": None, "each": each})

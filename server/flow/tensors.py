@@ -923,9 +923,10 @@ def tensor_attribute(run: Interpreter, value: Tensor, name: str, e: ir.Attr) -> 
             None, tuple(cuts), True, value.rank, value.dtype, opaque=value.opaque, storage=Storage(), made=place
         )
     if name == "grad":
-        if value.leaf is not None:
-            value.leaf.cells["grad-read"] = True
-        return GradOf((value.leaf,) if value.leaf is not None else (), value)
+        leaves = tuple(possible_leaves(value))
+        for leaf in leaves:
+            leaf.cells["grad-read"] = True
+        return GradOf(leaves, value)
     if name == "requires_grad":
         node, sure = graph_of(value)
         return Const(node is not None) if sure and not value.opaque else UNKNOWN

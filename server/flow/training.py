@@ -493,9 +493,16 @@ def why_none(run: Interpreter, value: GradOf) -> str:
     return ""
 
 
+def one_of(value: Value) -> bool:
+    """Whether a tensor is one of several leaves: the join of two ways, or of the turns of a loop."""
+    return isinstance(value, Tensor) and value.leaf is None
+
+
 def call_grad_method(run: Interpreter, owner: GradOf, name: str, args: Args, e: ir.Call | None) -> Value:
     if name in ("zero_", "detach_"):
-        if name == "zero_":
+        if name == "zero_" and one_of(owner.of):
+            change_grad(run, owner.leaves, decays=True)  # of which of them is not known
+        elif name == "zero_":
             clear(run, owner.leaves, run.place(e.at) if e is not None else None, None, zeros=True)
         return owner
     if name in ("item", "tolist"):
@@ -515,6 +522,8 @@ def set_tensor_attribute(
         leaves = owner.leaves
     elif isinstance(owner, Tensor) and owner.leaf is not None:
         leaves = (owner.leaf,)
+    elif isinstance(owner, Tensor) and name == "grad":
+        change_grad(run, tuple(possible_leaves(owner)), decays=True)
     if name == "requires_grad":
         truth = run.truth(value)
         before = owner if isinstance(owner, Tensor) else None
