@@ -1,9 +1,9 @@
 import * as vscode from "vscode";
 import type { Location } from "vscode-languageclient";
 import { log } from "./log";
+import { placeLink, showExplanation } from "./report";
 import type { Server } from "./server";
 
-const SCHEME = "gradline-why";
 const LONGEST = 200_000; // characters of a terminal or a selection that are looked at, from the end
 const START = "Traceback (most recent call last):";
 
@@ -40,25 +40,15 @@ interface ErrorLink extends vscode.TerminalLink {
 }
 
 /** Explains a traceback: of the selection, the clipboard, or a terminal. */
-export class Traceback implements vscode.TextDocumentContentProvider, vscode.TerminalLinkProvider<ErrorLink> {
-  private page = "";
-  private readonly changed = new vscode.EventEmitter<vscode.Uri>();
-  readonly onDidChange = this.changed.event;
-
+export class Traceback implements vscode.TerminalLinkProvider<ErrorLink> {
   constructor(private readonly server: Server) {}
 
   register(): vscode.Disposable {
     return vscode.Disposable.from(
-      this.changed,
-      vscode.workspace.registerTextDocumentContentProvider(SCHEME, this),
       vscode.window.registerTerminalLinkProvider(this),
       vscode.commands.registerCommand("gradline.explainTraceback", (text?: string) => this.explain(text)),
       vscode.commands.registerCommand("gradline.explainTerminal", () => this.explainTerminal()),
     );
-  }
-
-  provideTextDocumentContent(): string {
-    return this.page;
   }
 
   // Links in terminals
@@ -116,10 +106,7 @@ export class Traceback implements vscode.TextDocumentContentProvider, vscode.Ter
       void vscode.window.showErrorMessage(`gradline: the traceback could not be explained: ${error}`);
       return;
     }
-    this.page = why ? this.written(why) : "There is no traceback in this text.";
-    const uri = vscode.Uri.from({ scheme: SCHEME, path: "/Explanation of the traceback.md" });
-    this.changed.fire(uri);
-    await vscode.commands.executeCommand("markdown.showPreviewToSide", uri);
+    await showExplanation("Traceback", why ? this.written(why) : "There is no traceback in this text.");
   }
 
   private written(why: Why): string {
@@ -127,7 +114,7 @@ export class Traceback implements vscode.TextDocumentContentProvider, vscode.Ter
     const at = fixable?.location && this.server.client?.protocol2CodeConverter.asLocation(fixable.location);
     const lines = linked(why.markdown).split("\n");
     if (at) {
-      lines.push("", `A quick fix is offered at ${link(at.uri, at.range.start.line + 1)}.`);
+      lines.push("", `A quick fix is offered at ${placeLink(at.uri.fsPath, at.range.start.line + 1)}.`);
     }
     return `${lines.join("\n")}\n`;
   }
@@ -145,14 +132,10 @@ function linked(markdown: string): string {
       return fenced
         ? line
         : line.replace(/`?((?:[A-Za-z]:)?[/\\][^`\s:]*\.(?:py|ipynb)):(\d+)`?/g, (_, file: string, number: string) =>
-            link(vscode.Uri.file(file), Number(number)),
+            placeLink(file, Number(number)),
           );
     })
     .join("\n");
-}
-
-function link(uri: vscode.Uri, line: number): string {
-  return `[${vscode.workspace.asRelativePath(uri)}:${line}](${uri.with({ fragment: `L${line}` })})`;
 }
 
 /** What is selected in the active terminal, or all that it holds; the clipboard is as before afterwards. */

@@ -191,6 +191,14 @@ export class Window {
     await this.page.mouse.click(x + 2, y);
     await this.page.keyboard.up("Control");
   }
+  /** The computed style of the boldest span of a line that is shown. */
+  async plain(line) {
+    const spans = this.page.locator(`.view-lines > .view-line:nth-child(${line}) span span`);
+    const styles = await spans.evaluateAll((all) =>
+      all.map((one) => ({ color: getComputedStyle(one).color, weight: getComputedStyle(one).fontWeight })),
+    );
+    return styles.sort((one, other) => other.weight - one.weight)[0];
+  }
   /** The computed style of the span number `index`, from 0, whose text is `text`. */
   async style(text, index = 0) {
     const pattern = new RegExp(`^\\s*${text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace(/ /g, "\\s")}\\s*$`);

@@ -32,17 +32,17 @@ export async function probe({ page, window, shot, check, hasTorch, project }) {
 
   const link = page.locator(".terminal-wrapper.active .xterm-rows").getByText(/element 0 of tensors/).first();
   await window.follow(link);
-  const why = await frame(page, ".markdown-body h3", 30_000);
+  const why = await frame(page, "main h3", 30_000);
   check("the error in the terminal is a link to its explanation", /element 0 of tensors/.test(await why.locator("h3").first().innerText()));
   await page.waitForTimeout(800);
   await shot("traceback");
-  await why.getByRole("link", { name: "utils/data_loader.py:12" }).first().click();
+  await why.locator("a.place").filter({ hasText: "utils/data_loader.py:12" }).first().click();
   await window.title("data_loader.py");
   check("which leads to the line", await window.until(async () => (await window.at()) === 12), String(await window.at()));
   await window.command("View: Close All Editors");
 
   await window.file("train.py");
-  const verdict = page.locator(".view-line span").filter({ hasText: "probe: confirmed" }).first();
+  const verdict = page.locator(".view-line span").filter({ hasText: /probe:\s+confirmed/ }).first();
   await verdict.waitFor({ timeout: 20_000 });
   check("the verdict stands beside the code", true);
   await window.command("View: Hide Panel");
