@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..findings import Place, Step
+from ..messages import say
 from ..workspace import Workspace
 from .causes import LIKELY, POSSIBLE, SURE, Answer, Ranking, answers, findings
 from .errors import Error, errors, find, find_in
@@ -142,36 +143,25 @@ def _with_line(made: list[Answer], error: Error | None, line: Line, forward: Seq
     if made and made[0].certainty in (SURE, LIKELY):
         return [made[0]._replace(facts=facts[:1]), *made[1:]]
     if forward:
-        calls = [Step(one.place, "this calls it") for one in reversed(forward[:-1])]
-        trail = (*calls, Step(line.place, "backward is called here"))
-        return [
-            Answer(
-                "anomaly mode saw this forward operation, whose backward is at fault",
-                LIKELY,
-                forward[-1].place,
-                trail,
-                None,
-                None,
-                facts,
-            ),
-            *made,
-        ]
+        calls = [Step(one.place, say("this calls it")) for one in reversed(forward[:-1])]
+        trail = (*calls, Step(line.place, say("backward is called here")))
+        title = say("anomaly mode saw this forward operation, whose backward is at fault")
+        return [Answer(title, LIKELY, forward[-1].place, trail, None, None, facts), *made]
     evidence = line.evidence(error) if error is not None else None
     if evidence is not None:
         return [Answer(evidence.title, LIKELY, line.place, evidence.trail, None, None, facts), *made]
     if error is not None and error.line:
         return [Answer(error.line, LIKELY, line.place, (), None, None, facts), *made]
     steps = line.origins()
-    subject = f"`{line.subject}`" if line.subject else "this line"
+    subject = f"`{line.subject}`" if line.subject else say("this line")
     if steps:
-        where = "these places" if len(steps) > 1 else "this place"
-        title = f"no rule is sure of the cause; what is known of {subject} leads to {where}"
+        title = say("no rule is sure of the cause; what is known of {subject} leads here", subject=subject)
     elif facts:
-        title = f"no rule is sure of the cause; this is what is known of {subject}"
+        title = say("no rule is sure of the cause; this is what is known of {subject}", subject=subject)
     elif error is not None:
-        title = "it is raised here; no rule finds the cause in the code around it"
+        title = say("it is raised here; no rule finds the cause in the code around it")
     else:
-        title = "it is raised here"
+        title = say("it is raised here")
     return [Answer(title, POSSIBLE, line.place, steps, None, None, facts), *made]
 
 
@@ -185,7 +175,7 @@ def _with_suspects(
     steps = suspects(workspace, paths, error.words)
     if not steps:
         return made
-    title = "places in the files of the traceback that can do this, and were not seen to be harmless"
+    title = say("places in the files of the traceback that can do this, and were not seen to be harmless")
     return [*made, Answer(title, POSSIBLE, steps[0].place, tuple(steps[1:]))]
 
 
@@ -211,17 +201,17 @@ def _probe(error: Error | None, script: str | None, command: Sequence[str], fold
 
 
 def _notes(raised: Raised, frames: Sequence[Located], folder: str) -> list[str]:
-    notes = []
+    notes: list[str] = []
     if not raised.kind and raised.frames:
-        notes.append("the traceback ends before its last line, so the error is not known")
-    missing = [frame for frame in raised.frames if not is_library(frame)]
+        notes.append(say("the traceback ends before its last line, so the error is not known"))
     if raised.frames and not frames:
-        where = f"; the files were looked for below {folder}" if missing else ""
-        notes.append(f"none of the traceback's files of your own is here{where}")
+        notes.append(
+            say("none of the traceback's own files is here; they were looked for below {folder}", folder=folder)
+        )
     moved = [one for one in frames if one.moved]
     if moved:
-        one = moved[-1]
-        notes.append(f"{os.path.basename(one.path)} has changed since: line {one.frame.line} reads otherwise now")
+        file, line = os.path.basename(moved[-1].path), moved[-1].frame.line
+        notes.append(say("{file} has changed since: line {line} reads otherwise now", file=file, line=line))
     return notes
 
 

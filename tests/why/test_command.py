@@ -154,7 +154,7 @@ def test_exit_code_1_where_the_error_is_known_and_no_cause_found(tmp_path: Path)
 
 def test_files_that_are_not_here_are_said_to_be_missing(tmp_path: Path) -> None:
     done = why(tmp_path, text=TRACEBACK)
-    assert done.returncode == 1 and b"none of the traceback's files" in done.stdout
+    assert done.returncode == 1 and b"none of the traceback's own files is here" in done.stdout
 
 
 def test_what_a_comment_silences_is_told_all_the_same(project: Path) -> None:

@@ -31,6 +31,7 @@ ROOT_PAGES = {
     "CHANGELOG.md": "changelog.md",
     "SECURITY.md": "security.md",
     "LICENSE": "license.md",
+    "server/why/errors.md": "errors.md",
 }
 
 
