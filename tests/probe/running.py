@@ -39,7 +39,7 @@ AGENT = Path(gradline.probe.__file__).parent / "agent"
 def installed(module: str) -> bool:
     """Whether the program's interpreter has a module."""
     code = f"import sys, importlib.util; sys.exit(importlib.util.find_spec({module!r}) is None)"
-    return subprocess.run([PYTHON, "-c", code], capture_output=True, check=False).returncode == 0
+    return not subprocess.run([PYTHON, "-c", code], capture_output=True, check=False).returncode
 
 
 def needs(*modules: str) -> None:

@@ -8,13 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from running import PYTHON, write
+from running import AGENT, PYTHON, installed, linux, needs_torch, quick, said, write
 
-import gradline.probe
+from gradline.probe import callers
 from gradline.probe.agent import isolate, places, sources
 from gradline.probe.agent.program import cells_of
-
-AGENT = Path(gradline.probe.__file__).parent / "agent"
 
 
 def test_lines_that_ran(tmp_path: Path) -> None:
@@ -120,3 +118,70 @@ def test_reading_the_line_that_is_meant(tmp_path: Path) -> None:
     assert sources.duplicated(at(6)).line == 5
     assert sources.uncalled([file], "zero_grad").line == 6
     assert sources.discards(at(7), "detach") and not sources.discards(at(3), "detach")
+
+
+def test_where_else_a_line_is_reached_from(tmp_path: Path) -> None:
+    text = "class A:\n    def __init__(self):\n        self.x = 1\n\ndef f():\n    return A()\n\nf()\nif 0:\n    f()\n"
+    write(tmp_path, {"m.py": text})
+    file = str(tmp_path / "m.py")
+    known = callers.Callers([file, str(tmp_path / "gone.py")])
+    assert known.sites(file, 3) == {(file, 6), (file, 8), (file, 10)}
+    assert known.sites(file, 8) == set()
+
+
+@needs_torch
+def test_what_compiled_code_breaks_and_compiles_again(tmp_path: Path) -> None:
+    if not (installed("torch._dynamo") and installed("torch.compiler")):
+        pytest.skip("this torch does not compile, or does not say when it does")
+    folder = tmp_path / "program"
+    write(folder, {"main.py": """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 1)
+    def forward(self, x):
+        h = self.a(x).relu()
+        if h.sum() > 1e9:
+            h = h * 2
+        return self.b(h)
+model = Net()
+step = torch.compile(model, backend="eager")
+opt = torch.optim.SGD(model.parameters(), 0.1)
+for n in (8, 9, 10):
+    opt.zero_grad()
+    step(torch.ones(n, 4)).pow(2).mean().backward()
+    opt.step()
+"""})  # fmt: skip
+    report = quick(folder, "main.py", "--keep-compile")
+    assert report["exception"] is None and report["steps"] == 2 and said(report) == set(), report["findings"]
+    assert [(e["at"]["file"], e["at"]["line"]) for e in report["compile"]["breaks"]] == [(str(folder / "main.py"), 9)]
+    assert any("size mismatch" in e["reason"] for e in report["compile"]["recompiles"]), report["compile"]
+    assert {row["grad"] for row in report["parameters"]} == {"ok"}
+
+
+@linux
+@needs_torch
+def test_memory_is_that_of_each_phase(tmp_path: Path) -> None:
+    folder = tmp_path / "program"
+    write(folder, {"main.py": """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.line = nn.Linear(4, 1)
+    def forward(self, x):
+        torch.ones(1 << 26)  # 256 MiB, for a moment
+        return self.line(x)
+model = Net()
+opt = torch.optim.SGD(model.parameters(), 0.1)
+for _ in range(3):
+    opt.zero_grad()
+    model(torch.ones(8, 4)).sum().backward()
+    opt.step()
+"""})  # fmt: skip
+    for taken in quick(folder, "main.py")["iterations"]:
+        assert taken["forward_memory"] - taken["backward_memory"] > 200 << 20, taken
+        assert taken["forward_s"] > 0 and taken["backward_s"] > 0 and taken["step_s"] > 0

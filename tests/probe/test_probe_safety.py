@@ -6,12 +6,11 @@ import json
 import os
 import signal
 import subprocess
-import sys
-import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from running import PYTHON, command, needs_torch, probe, write
+from running import PYTHON, alive, command, linux, needs, needs_torch, probe, quick, wait_until, write
 
 pytestmark = needs_torch
 NUMBERS = """
@@ -20,6 +19,12 @@ import torch
 from torch import nn
 torch.manual_seed(3)
 random.seed(3)
+try:
+    import numpy
+    numpy.random.seed(3)
+    draw = numpy.random.rand
+except ImportError:
+    draw = random.random
 model = nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.3), nn.Linear(16, 2))
 opt = torch.optim.AdamW(model.parameters(), 1e-2)
 sched = torch.optim.lr_scheduler.StepLR(opt, 1, 0.5)
@@ -36,7 +41,7 @@ for _ in range(3):
 state = hashlib.sha256()
 for value in [*model.state_dict().values(), torch.get_rng_state(), *(p.grad for p in model.parameters())]:
     state.update(value.numpy().tobytes())
-print("NUMBERS", json.dumps([losses, state.hexdigest(), random.random()]))
+print("NUMBERS", json.dumps([losses, state.hexdigest(), random.random(), draw()]))
 """
 
 
@@ -44,14 +49,14 @@ def numbers(text: str) -> list:
     return json.loads(next(line for line in text.splitlines() if line.startswith("NUMBERS")).partition(" ")[2])
 
 
-@pytest.mark.parametrize("level", ["full", "light"])
-def test_losses_weights_and_random_states_are_the_same_to_the_bit(tmp_path: Path, level: str) -> None:
+def test_losses_weights_and_random_states_are_the_same_to_the_bit(tmp_path: Path) -> None:
     folder = tmp_path / "program"
     write(folder, {"main.py": NUMBERS})
     plain = subprocess.run([PYTHON, "main.py"], cwd=folder, capture_output=True, text=True, check=True)
-    report = probe(folder, "main.py", "--steps", "9", "--level", level)  # more than there are: it runs to its end
-    assert report["steps"] == 3
-    assert numbers(report["process"].stdout) == numbers(plain.stdout)
+    report = probe(folder, "main.py", "--steps", "9")  # more than there are: it runs to its end
+    light = quick(folder, "main.py", "--steps", "9", "--level", "light")
+    assert report["steps"] == light["steps"] == 3
+    assert numbers(report["process"].stdout) == numbers(light["output"]) == numbers(plain.stdout)
 
 
 TRAIN = """
@@ -115,7 +120,8 @@ def test_allowed_writes_are_written_and_reported(tmp_path: Path) -> None:
     assert {Path(entry["path"]).name for entry in report["writes"]} >= {"new.txt", "a.pt"}
 
 
-def test_nothing_can_swallow_the_stop_and_nothing_runs_after_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("clause", ["except:", "except BaseException:"])
+def test_nothing_can_swallow_the_stop_and_nothing_runs_after_it(tmp_path: Path, clause: str) -> None:
     folder = tmp_path / "program"
     out = tmp_path / "acted"
     write(folder, {"main.py": TRAIN + f"""
@@ -126,36 +132,25 @@ try:
     while True:
         try:
             step()
-        except:
+        {clause}
             act()
 finally:
     act()
 """})  # fmt: skip
-    report = probe(folder, "main.py")
+    report = quick(folder, "main.py")
     assert report["stopped"] == "2 optimizer steps" and not out.exists()
-
-
-def alive(marker: str) -> list[int]:
-    found = []
-    for name in os.listdir("/proc"):
-        try:
-            if name.isdigit() and marker.encode() in Path(f"/proc/{name}/cmdline").read_bytes():
-                found.append(int(name))
-        except OSError:
-            continue
-    return found
 
 
 CHILDREN = (
     TRAIN
     + """
-import subprocess, sys, time
+import signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
 code = "import time; time.sleep(600)  # {marker}"
 subprocess.Popen([sys.executable, "-c", code])
 subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
 """
 )
-linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 
 
 @linux
@@ -167,60 +162,52 @@ def test_the_time_limit_ends_the_whole_tree_and_leaves_a_report(tmp_path: Path) 
     assert alive(marker) == []
 
 
-@linux
-@pytest.mark.parametrize("how", ["cancel", "kill"])
-def test_cancel_and_a_killed_caller_end_the_whole_tree(tmp_path: Path, how: str) -> None:
-    folder, marker = tmp_path / "program", f"gradline-test-{os.getpid()}-{how}"
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[tuple[subprocess.Popen, str, Path]]:
+    """A probed program after its first step, with children of its own: the process, their mark, and the report's path."""
+    folder, marker = tmp_path / "program", f"gradline-test-{os.getpid()}-{tmp_path.name}"
     ready, out = tmp_path / "ready", tmp_path / "out.json"
-    write(
-        folder,
-        {
-            "main.py": CHILDREN.replace("{marker}", marker)
-            + f"step()\nopen({str(ready)!r}, 'w').close()\ntime.sleep(600)\n"
-        },
-    )
+    text = CHILDREN.replace("{marker}", marker) + f"step()\nopen({str(ready)!r}, 'w').close()\ntime.sleep(600)\n"
+    write(folder, {"main.py": text})
     words = command("main.py", "--python", PYTHON, "--no-check", "--quiet", "--json", str(out))
     process = subprocess.Popen(words, cwd=folder, stderr=subprocess.DEVNULL)
-    until = time.time() + 60
-    while not ready.exists() and time.time() < until:
-        time.sleep(0.1)
-    assert ready.exists() and len(alive(marker)) >= 2
+    try:
+        assert wait_until(ready.exists, 90) and len(alive(marker)) >= 2
+        yield process, marker, out
+    finally:
+        process.kill()
+
+
+@linux
+@pytest.mark.parametrize("how", ["cancel", "kill"])
+def test_cancel_and_a_closed_editor_end_the_whole_tree(running: tuple[subprocess.Popen, str, Path], how: str) -> None:
+    process, marker, out = running
     process.send_signal(signal.SIGTERM if how == "cancel" else signal.SIGKILL)
-    process.wait(30)
-    until = time.time() + 15
-    while alive(marker) and time.time() < until:
-        time.sleep(0.1)
-    assert alive(marker) == []
+    process.wait(60)
+    assert wait_until(lambda: not alive(marker), 30)
     if how == "cancel":
         assert "cancelled" in json.loads(out.read_text())["stopped"]
 
 
 @linux
-def test_a_killed_supervisor_takes_the_program_with_it(tmp_path: Path) -> None:
-    folder, marker = tmp_path / "program", f"gradline-test-{os.getpid()}-guard"
-    ready, out = tmp_path / "ready", tmp_path / "out.json"
-    write(
-        folder,
-        {
-            "main.py": CHILDREN.replace("{marker}", marker)
-            + f"step()\nopen({str(ready)!r}, 'w').close()\ntime.sleep(600)\n"
-        },
-    )
-    words = command("main.py", "--python", PYTHON, "--no-check", "--quiet", "--json", str(out))
-    process = subprocess.Popen(words, cwd=folder, stderr=subprocess.DEVNULL)
-    until = time.time() + 60
-    while not ready.exists() and time.time() < until:
-        time.sleep(0.1)
+def test_a_killed_supervisor_takes_the_program_with_it(running: tuple[subprocess.Popen, str, Path]) -> None:
+    process, marker, out = running
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     for pid in children:
         if b"supervise" in Path(f"/proc/{pid}/cmdline").read_bytes():
             os.kill(int(pid), signal.SIGKILL)
-    process.wait(30)
-    until = time.time() + 15
-    while alive(marker) and time.time() < until:
-        time.sleep(0.1)
-    assert alive(marker) == []
+    process.wait(60)
+    assert wait_until(lambda: not alive(marker), 30)
     assert "supervisor ended without a result" in json.loads(out.read_text())["stopped"]
+
+
+@linux
+def test_the_memory_limit_ends_the_run_and_leaves_a_report(tmp_path: Path) -> None:
+    folder = tmp_path / "program"
+    text = TRAIN + "import time\nstep()\nheld = [torch.ones(1 << 26) for _ in range(8)]\ntime.sleep(300)\n"
+    write(folder, {"main.py": text})
+    report = probe(folder, "main.py", "--max-memory", "1.2")
+    assert "the memory limit of 1.2 GiB" in report["stopped"] and report["steps"] == 1
 
 
 def test_data_loader_workers_are_gone_and_observed_by_nobody(tmp_path: Path) -> None:
@@ -261,17 +248,75 @@ odd = torch.ones(2).as_subclass(Odd)
 (odd + 1).sum()
 step(); step()
 """})  # fmt: skip
-    report = probe(folder, "main.py")
+    report = quick(folder, "main.py")
     assert report["steps"] == 2 and report["exception"] is None
 
 
-def test_trackers_are_told_to_stay_offline(tmp_path: Path) -> None:
+FAKES = {
+    "wandb.py": "def init(project=None, mode=None, **more): print('WANDB', mode)\n",
+    "comet_ml.py": """
+class Experiment:
+    def __init__(self, api_key=None, disabled=False): print('COMET', disabled)
+def start(api_key=None, online=None): print('START', online)
+""",
+    "mlflow.py": """
+class MlflowClient:
+    def __init__(self, tracking_uri=None): print('CLIENT', tracking_uri.partition(':')[0])
+def set_tracking_uri(uri): print('MLFLOW', uri.partition(':')[0])
+""",
+}
+TRACKED = """
+from wandb import init
+import comet_ml, mlflow, os
+init("p", "online")
+comet_ml.Experiment("key"); comet_ml.start(online=True)
+mlflow.set_tracking_uri("https://example.org"); mlflow.set_tracking_uri("sqlite:///a"); mlflow.MlflowClient("http://b")
+print("MODE", os.environ["WANDB_MODE"], os.environ["COMET_START_ONLINE"])
+step(); step()
+"""
+OFFLINE = [
+    "WANDB disabled",
+    "COMET True",
+    "START False",
+    "MLFLOW file",
+    "MLFLOW sqlite",
+    "CLIENT file",
+    "MODE disabled false",
+]
+
+
+def test_trackers_stay_offline_whatever_they_are_told(tmp_path: Path) -> None:
     folder = tmp_path / "program"
-    write(
-        folder,
-        {
-            "main.py": TRAIN
-            + "import os\nprint('MODE', os.environ['WANDB_MODE'], os.environ['COMET_MODE'])\nstep(); step()\n"
-        },
-    )
-    assert "MODE disabled disabled" in probe(folder, "main.py")["process"].stdout
+    write(folder, {**FAKES, "main.py": TRAIN + TRACKED})
+    report = probe(folder, "main.py")
+    assert report["process"].stdout.splitlines() == OFFLINE, report["process"].stderr
+    assert any("wandb.init was kept offline" in note for note in report["notes"])
+
+
+WATCHED = """
+import sys
+def hook(event, arguments):
+    if event in ("socket.connect", "socket.getaddrinfo"):
+        host = arguments[0] if event == "socket.getaddrinfo" else arguments[1]
+        host = host[0] if isinstance(host, tuple) else host
+        if host not in ("localhost", "127.0.0.1", "::1", None) and not str(host).startswith("/"):
+            print("NETWORK", host, flush=True)
+sys.addaudithook(hook)
+"""
+REAL = {
+    "wandb": "import wandb\nr = wandb.init(project='p', mode='online')\nr.log({'x': 1})\nr.finish()\n",
+    "mlflow": "import mlflow\nmlflow.set_tracking_uri('http://mlflow.example.com')\nwith mlflow.start_run(): mlflow.log_metric('x', 1)\n",
+    "comet_ml": "import comet_ml\nfor make in (comet_ml.Experiment, comet_ml.start):\n    e = make(api_key='A' * 32)\n    e.log_metric('x', 1)\n    e.end()\n",
+    "tensorboard": "from torch.utils.tensorboard import SummaryWriter\nw = SummaryWriter()\nw.add_scalar('x', 1, 1)\nw.close()\n",
+}
+
+
+@pytest.mark.parametrize("tracker", REAL)
+def test_real_trackers_reach_no_network_and_write_nothing(tmp_path: Path, tracker: str) -> None:
+    needs(tracker)
+    folder = tmp_path / "program"
+    write(folder, {"main.py": WATCHED + REAL[tracker] + "print('DONE')\n"})
+    report = probe(folder, "main.py", "--env", f"WANDB_API_KEY={'0' * 40}")
+    said = report["process"].stdout
+    assert "DONE" in said and "NETWORK" not in said, said + report["process"].stderr[-1000:]
+    assert [path.name for path in folder.iterdir() if path.name != "__pycache__"] == ["main.py"]
