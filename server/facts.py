@@ -360,6 +360,7 @@ class Class(Value):
     open: bool = False
     decorators: tuple[Value, ...] = ()
     fields: tuple[tuple[str, Value | None], ...] = ()  # annotated names, for dataclasses
+    makes_modules: bool | None = None  # whether an `nn.Module` is among its bases; None: nobody asked
 
     def is_a(self, name: str) -> bool:
         """Whether a library class of this name is among its bases."""

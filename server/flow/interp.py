@@ -232,8 +232,9 @@ class Interpreter:
         return True
 
     def record(self, event: events.Event) -> None:
-        event.loops = tuple(dict.fromkeys(loop for f in self.frames for loop in f.loops))
-        event.branches = sum(f.branches for f in self.frames)
+        frames = self.frames
+        event.loops = tuple([loop for f in frames for loop in f.loops])
+        event.branches = sum([f.branches for f in frames])
         self.events.append(event)
 
     @property

@@ -283,17 +283,14 @@ def registered(run: Interpreter, obj: Object) -> list[Value]:
     """The child modules, own parameters, and unknown members of a module."""
     found: list[Value] = []
     for value in obj.attrs.values():
-        if is_module(value):
-            found.append(value)  # type: ignore[arg-type]
-        elif (
-            (
-                isinstance(value, Tensor)
-                and any(leaf.kind in ("parameter", "weights") for leaf in possible_leaves(value))
-            )
-            or (isinstance(value, Union) and any(is_module(o) for o in value.options))
-            or isinstance(value, Unknown)
+        kind = type(value)
+        if (
+            (kind is Object and is_module(value))
+            or (kind is Tensor and any(leaf.kind in ("parameter", "weights") for leaf in possible_leaves(value)))  # type: ignore[arg-type]
+            or (kind is Union and any(is_module(o) for o in value.options))  # type: ignore[union-attr]
+            or kind is Unknown
         ):
-            found.append(value)
+            found.append(value)  # type: ignore[arg-type]
     items = obj.cells.get("items")
     if isinstance(items, tuple):
         found += [i for i in items if isinstance(i, (Object, Tensor, Unknown, Union))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from .. import ir
 from ..facts import (
     FOREIGN,
@@ -135,13 +136,15 @@ def is_module(value: object) -> bool:
     """Whether a value is surely an `nn.Module`."""
     if not isinstance(value, Object):
         return False
-    if isinstance(value.cls, External):
-        return _is_module_base(value.cls.name)
-    if isinstance(value.cls, Class):
-        return any(isinstance(b, External) and _is_module_base(b.name) for b in value.cls.mro)
-    return False
+    cls = value.cls
+    if isinstance(cls, Class):
+        if cls.makes_modules is None and cls.mro:
+            cls.makes_modules = any(isinstance(b, External) and _is_module_base(b.name) for b in cls.mro)
+        return bool(cls.makes_modules)
+    return isinstance(cls, External) and _is_module_base(cls.name)
 
 
+@functools.cache
 def _is_module_base(name: str) -> bool:
     return name == MODULE or name in WRAPPERS or module(name) is not None
 
