@@ -744,6 +744,26 @@ PROGRAMS = {
         optimizer.step()
         """,
     ),
+    "a-model-that-is-pointed-at": (
+        "one model in a dict of its own is kept out of `parameters()` on purpose",
+        """
+        class Learner(nn.Module):
+            def __init__(self, model):
+                super().__init__()
+                self.info = {"model": model}
+                self.rate = nn.Parameter(torch.zeros(()))
+
+            def forward(self, x):
+                return self.info["model"](x) * self.rate
+
+        learner = Learner(nn.Linear(4, 1))
+        optimizer = torch.optim.SGD(learner.parameters(), lr=0.1)
+        for x in torch.randn(3, 8, 4):
+            optimizer.zero_grad()
+            learner(x).mean().backward()
+            optimizer.step()
+        """,
+    ),
     "einops-to-a-number": (
         "a reduction to nothing is a single number",
         """

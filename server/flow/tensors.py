@@ -817,7 +817,7 @@ def keep_by_hand(run: Interpreter, target: Tensor) -> None:
 def leaf_below(target: Tensor) -> Leaf | None:
     """The leaf that is written when this tensor is, if it requires grad now: itself, or the leaf of which it is a view."""
     leaf = target.leaf
-    node = target.node
+    node = target.node if target.tag not in MOVED else None
     while leaf is None and node is not None and not node.phi and len(node.inputs) == 1:
         node = node.inputs[0]
         leaf = node.leaf

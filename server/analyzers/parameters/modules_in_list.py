@@ -102,6 +102,10 @@ def _within(inner: Place, outer: Place) -> bool:
 
 def _hides(container: Sequence | Mapping) -> bool:
     """`self.teacher = [teacher]`: one thing in a display is how a module is kept out of `parameters()` on purpose."""
+    if isinstance(container, Mapping):
+        return len(container.cells) == 1 and isinstance(next(iter(container.cells.values())), Object) and (
+            container.complete and "rest" not in container.cells
+        )  # fmt: skip
     items = container.cells.get("items") if isinstance(container, Sequence) else None
     if isinstance(items, tuple):
         return len(items) < 2 and not isinstance(next(iter(items), None), Sequence)
