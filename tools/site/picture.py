@@ -45,7 +45,7 @@ BOXES = (
 )  # fmt: skip
 
 USES = (
-    ("cli", "workspace"), ("lsp", "workspace"), ("why", "workspace"), ("lsp", "insight"), ("workspace", "check"),
+    ("cli", "workspace"), ("lsp", "workspace"), ("why", "workspace"), ("mcp", "workspace"), ("lsp", "insight"), ("workspace", "check"),
     ("check", "project"), ("check", "rule"), ("rule", "flow"), ("insight", "flow"), ("check", "flow"),
     ("project", "units"), ("flow", "units"), ("flow", "torchlib"),
 )  # fmt: skip
