@@ -165,9 +165,16 @@ class Project:
         else:
             self._overlay[path] = text if isinstance(text, Source) else Source(text, path)
         self.recalled = {key: answer for key, answer in self.recalled.items() if path not in answer.reads}
-        new = self.module(path)
-        if not known or old is None or new is None:
+        if not known or old is None:
             self._forget()  # an import may lead elsewhere now
+            return
+        try:
+            new = self.module(path)
+        except Exception:  # settings that can't be used decide whether it is the user's own
+            self._forget()
+            raise
+        if new is None:
+            self._forget()
         elif not self._switches_alike(old, new):
             # Importing it, from however far, may do something else to grad mode now.
             self._first.setdefault(path, self.effect(old))

@@ -50,7 +50,13 @@ class Local:
         self._files = None
         for path, source in self._open.items():
             self._take_in(path)
+            self._tell(path, source)
+
+    def _tell(self, path: str, source: Source | None) -> None:
+        try:
             self._workspace.project.update(path, source)
+        except ConfigError as error:
+            self._refused[str(error)] = None
 
     def update(self, path: str, source: Source | None) -> None:
         if source is None:
@@ -59,7 +65,7 @@ class Local:
         else:
             self._open[path] = source
             self._take_in(path)
-        self._workspace.project.update(path, source)
+        self._tell(path, source)
         if source is None:
             insight.forget(self._workspace.project, self._open)
 
@@ -78,7 +84,7 @@ class Local:
         self._workspace.disk.forget()
         for path in paths:
             if path not in self._open:
-                self._workspace.project.update(path, None)
+                self._tell(path, None)
 
     def source(self, path: str) -> Source | None:
         return self._open.get(path) or self._workspace.source(path)
