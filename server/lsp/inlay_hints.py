@@ -29,14 +29,14 @@ def register(server: GradlineServer) -> None:
             return []
         first, last = view.offset(params.range.start), view.offset(params.range.end)
         found = []
+        for offset, label, tooltip in server.verdicts.hints(view.path):
+            if first <= offset <= last and view.holds(offset, offset):
+                found.append(_hint(server, view, offset, label, tooltip, None))
         for hint in server.engine.hints(view.path):
             if not (first <= hint.offset <= last and view.holds(hint.offset, hint.offset)):
                 continue
             if hint.is_cut or wanted == "all":
                 found.append(_hint(server, view, hint.offset, hint.label, hint.tooltip, hint.origin))
-        for offset, label, tooltip in server.verdicts.hints(view.path):
-            if first <= offset <= last and view.holds(offset, offset):
-                found.append(_hint(server, view, offset, label, tooltip, None))
         return found
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pygls.exceptions import JsonRpcInvalidParams
 
 from ..findings import Finding, Place, Severity, Step
-from ..messages import listed, say, tell, told
+from ..messages import say, tell, told
 from ..report import Entry, Report
 from ..report.json import record
 from ..rule import rules
@@ -36,6 +36,7 @@ NAMES = {
     "not reached": say("not reached"),
     "undecided": say("undecided"),
 }
+MARKS = {CONFIRMED: "✓", REFUTED: "✗", "not reached": "–"}  # short: VS Code shows some 40 characters of hints in a line
 DEPTH = 8  # of lists and objects in a report within which places are looked for
 
 
@@ -140,14 +141,28 @@ class Verdicts:
                 by_line.setdefault(source.position(finding.place.start)[0], []).append(verdict)
         for line, verdicts in by_line.items():
             assert source is not None
-            names = listed(dict.fromkeys(NAMES[verdict.name] for verdict in verdicts))
+            marks = "".join(dict.fromkeys(MARKS.get(verdict.name, "?") for verdict in verdicts))
             tooltip = "\n".join(f"{told(NAMES[verdict.name])}: {verdict.because}" for verdict in verdicts)
-            yield source.offset(line, len(source.line_text(line))), tell("probe: {verdicts}", verdicts=names), tooltip
+            yield source.offset(line, len(source.line_text(line))), tell("probe: {verdicts}", verdicts=marks), tooltip
 
     def common(self, findings: Iterable[Finding]) -> str:
         """The verdict that all of these share, for a title; empty if they do not."""
         names = {NAMES[verdict.name] if (verdict := self.of(finding)) else "" for finding in findings}
         return names.pop() if len(names) == 1 else ""
+
+    def _in_program(self, item: dict[str, Any]) -> tuple[int, int] | None:
+        """Line and column, from 1, of a verdict's finding; of one in a notebook's cell, in the program of all cells."""
+        path, _, cell = item["file"].partition("#cell=")
+        if not cell:
+            return item["line"], item["column"]
+        source = self._server.engine.source(_key(path))
+        if source is None or source.cells is None:
+            return None
+        try:
+            line, column = source.position(source.cells.offset(int(cell), item["line"] - 1, item["column"] - 1))
+        except KeyError:
+            return None
+        return line + 1, column + 1
 
     def _own(self, path: str) -> Source | None:
         """The source of a file of the workspace or an open document; None for all others."""

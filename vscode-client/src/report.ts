@@ -56,6 +56,7 @@ export async function showExplanation(title: string, markdown: string): Promise<
 <style>
 body { max-width: 48rem; padding: 0 1.4rem 2rem; line-height: 1.5; }
 pre { padding: .6rem .8rem; overflow-x: auto; background: var(--vscode-textCodeBlock-background); }
+pre code { background: none; }
 code { font-family: var(--vscode-editor-font-family); color: inherit; }
 :not(pre) > code { padding: .1em .3em; border-radius: 3px; background: var(--vscode-textCodeBlock-background); }
 a.place { font-family: var(--vscode-editor-font-family); cursor: pointer; }
@@ -79,9 +80,10 @@ for (const link of document.querySelectorAll("a.place")) {
 
 /** A link to a line (from 1), for `showExplanation`. */
 export function placeLink(file: string, line: number): string {
-  const escaped = file.replace(/[&"<>]/g, (sign) => `&#${sign.charCodeAt(0)};`);
-  const shown = vscode.workspace.asRelativePath(file).replace(/[&"<>]/g, (sign) => `&#${sign.charCodeAt(0)};`);
-  return `<a class="place" href="#" data-file="${escaped}" data-line="${line}">${shown}:${line}</a>`;
+  // what means something in HTML, or in the Markdown around it
+  const plain = (text: string): string => text.replace(/[^\w/. -]|_/gu, (sign) => `&#${sign.codePointAt(0)};`);
+  const shown = plain(vscode.workspace.asRelativePath(file));
+  return `<a class="place" href="#" data-file="${plain(file)}" data-line="${line}">${shown}:${line}</a>`;
 }
 
 function isOpen(message: unknown): message is Open {

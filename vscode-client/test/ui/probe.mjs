@@ -42,12 +42,12 @@ export async function probe({ page, window, shot, check, hasTorch, project }) {
   await window.command("View: Close All Editors");
 
   await window.file("train.py");
-  const verdict = page.locator(".view-line span").filter({ hasText: /probe:\s+confirmed/ }).first();
+  await window.command("View: Hide Panel");
+  await window.line(27);
+  const verdict = page.locator(".view-line span").filter({ hasText: /probe:\s+✓/ }).first();
   await verdict.waitFor({ timeout: 20_000 });
   check("the verdict stands beside the code", true);
-  await window.command("View: Hide Panel");
   await shot("probe-verdict");
-  await window.line(1);
   await page.keyboard.press("Control+Enter");
   await verdict.waitFor({ state: "detached", timeout: 20_000 }).then(() => check("until the code changes", true), () => check("until the code changes", false));
   await window.command("File: Revert File");
