@@ -69,8 +69,9 @@ class Verdicts:
                 fresh = fresh and _as_saved(path, source, since)
         if fresh:
             for item in report.get("verdicts", ()):
-                key = _key(item["file"]), item["code"], item["line"], item["column"]
-                self._verdicts[key] = Verdict(item["verdict"], item["because"])
+                if (place := self._in_program(item)) is not None:
+                    key = _key(item["file"]), item["code"], *place
+                    self._verdicts[key] = Verdict(item["verdict"], item["because"])
             for item in report.get("findings", ()):
                 finding = None if item.get("static") or item["confidence"] == "possible" else self._finding(item)
                 if finding is not None:

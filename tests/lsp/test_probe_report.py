@@ -126,3 +126,31 @@ def test_what_is_no_report_is_refused_with_its_path(project: Path, tmp_path: Pat
         for path in (other, tmp_path / "missing.json"):
             number = client.ask("gradline/probeReport", {"path": str(path), "since": 0, "nonce": "a"})
             assert str(path) in client.answer(number)["error"]["message"]
+
+
+def test_a_verdict_on_a_cell_stands_in_that_cell(tmp_path: Path) -> None:
+    cells = [
+        "import torch\nmodel = torch.nn.Linear(2, 1)",
+        "loss = model(torch.ones(1, 2)).mean().item()\nloss.backward()",
+    ]
+    path = tmp_path / "study.ipynb"
+    code = [{"cell_type": "code", "source": text, "metadata": {}, "outputs": []} for text in cells]
+    path.write_text(json.dumps({"cells": code, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    uris = [f"vscode-notebook-cell:{path}#{name}" for name in "ab"]
+    document = {"uri": path.as_uri(), "notebookType": "jupyter-notebook", "version": 1,
+                "cells": [{"kind": 2, "document": uri} for uri in uris]}  # fmt: skip
+    texts = [{"uri": u, "languageId": "python", "version": 1, "text": t} for u, t in zip(uris, cells, strict=True)]
+    with Client(SERVER, tmp_path, **CAPABILITIES) as client:
+        client.notify("notebookDocument/didOpen", {"notebookDocument": document, "cellTextDocuments": texts})
+        client.diagnostics(uris[1], 1)
+        (claim,) = client.request("gradline/findings", {})
+        place = {"file": f"{path}#cell={claim['cell'] - 1}", "line": claim["location"]["row"]}
+        verdict = {**place, "code": claim["code"], "column": claim["location"]["column"], "verdict": "confirmed",
+                   "because": "it raised"}  # fmt: skip
+        report = {"interpreter": {"path": "python", "python": "3", "torch": "2"}, "findings": [], "verdicts": [verdict],
+                  "cwd": str(tmp_path), "command": "python", "stopped": "", "seconds": 1}  # fmt: skip
+        (tmp_path / "report.json").write_text(json.dumps(report))
+        client.seen.clear()
+        show(client, (tmp_path / "report.json", time.time() + 60))
+        told = client.wait(lambda m: "confirmed by the probe" in json.dumps(m))
+        assert told["params"]["uri"] == uris[1]
