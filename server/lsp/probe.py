@@ -10,6 +10,8 @@ counted by their name, `findings` counts what the run has found, `current` says 
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import os
 from collections import Counter
@@ -37,6 +39,7 @@ NAMES = {
     "undecided": say("undecided"),
 }
 MARKS = {CONFIRMED: "✓", REFUTED: "✗", "not reached": "–"}  # short: VS Code shows some 40 characters of hints in a line
+PATIENCE = 10.0  # seconds to wait for findings of the newest texts, while a first scan goes on for instance
 DEPTH = 8  # of lists and objects in a report within which places are looked for
 
 
@@ -193,7 +196,9 @@ class Verdicts:
 
 def register(server: GradlineServer) -> None:
     @server.feature("gradline/findings")
-    def findings(params: Any) -> list[dict[str, Any]]:
+    async def findings(params: Any) -> list[dict[str, Any]]:
+        with contextlib.suppress(asyncio.TimeoutError):  # then what is known by now
+            await asyncio.wait_for(_current(server), PATIENCE)
         found = [finding for path in server.analysis.paths() for finding in server.analysis.findings(path)]
         base = next(iter(server.folders()), "")
         report = Report([Entry(finding) for finding in found], server.engine.source, rules(), base)
@@ -217,6 +222,12 @@ def register(server: GradlineServer) -> None:
             "verdicts": dict(Counter(item["verdict"] for item in data.get("verdicts", ()))),
             "findings": sum(item["confidence"] != "possible" for item in data["findings"]),
         }
+
+
+async def _current(server: GradlineServer) -> None:
+    """Returns when the findings are those of the newest texts."""
+    while not server.analysis.is_current:
+        await server.analysis.news()
 
 
 def _files(thing: Any, depth: int) -> Iterator[str]:
