@@ -128,7 +128,7 @@ class _Watch:
                 raise CancelledError
         frame = run.frames[-1]
         module = frame.module
-        if not module.in_project:
+        if not module.in_project and module.path != self._found.entry:  # a text that is in no file is looked at, too
             return
         by_span = self._found.looks.get(module.path)
         if by_span is None:
