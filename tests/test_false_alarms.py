@@ -764,6 +764,32 @@ PROGRAMS = {
             optimizer.step()
         """,
     ),
+    "weights-dropped": (
+        "the layer's own parameter is taken out, and a tensor stands in its place at every call",
+        """
+        class WeightDrop(nn.Module):
+            def __init__(self, module, names):
+                super().__init__()
+                self.module, self.names = module, names
+                for name in names:
+                    w = getattr(self.module, name)
+                    del self.module._parameters[name]
+                    self.module.register_parameter(name + "_raw", nn.Parameter(w.data))
+
+            def forward(self, x):
+                for name in self.names:
+                    raw = getattr(self.module, name + "_raw")
+                    setattr(self.module, name, F.dropout(raw, p=0.5, training=self.training))
+                return self.module(x)
+
+        dropped = WeightDrop(nn.Linear(4, 2), ["weight"])
+        optimizer = torch.optim.SGD(dropped.parameters(), lr=0.1)
+        for x in torch.randn(3, 8, 4):
+            optimizer.zero_grad()
+            dropped(x).mean().backward()
+            optimizer.step()
+        """,
+    ),
     "einops-to-a-number": (
         "a reduction to nothing is a single number",
         """

@@ -366,6 +366,20 @@ for x in torch.randn(2, 4, 3):
     loss.backward()
     opt.step()
 """,
+    "a hook of every parameter that returns a number": """
+net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))
+norms = {}
+
+def watch(name):
+    def hook(grad):
+        norms[name] = grad.norm().item()  # because:
+        return norms[name]
+    return hook
+
+for name, p in net.named_parameters():
+    p.register_hook(watch(name))  # error: [hook-result]
+net(torch.randn(2, 4)).mean().backward()
+""",
     "a moving average of losses": """
 model = nn.Linear(4, 1)
 opt = torch.optim.SGD(model.parameters(), lr=0.1)

@@ -378,7 +378,9 @@ class Interpreter:
                 owner = self.eval(target.value)
                 if isinstance(owner, Object):
                     self.state.delete(owner.attrs, target.name)
-                    self.state.set(owner.cells, "parametrized", True)  # there is room for a plain tensor now
+                    _modules.take_apart(self, owner)
+            elif isinstance(target, ir.Sub):
+                self.eval(target.value)  # `del module._parameters[name]`
         return False
 
     def do_break(self, s: ir.Break) -> bool:
@@ -1326,6 +1328,7 @@ EXPRESSIONS: dict[type, Callable[[Interpreter, object], Value]] = {
 # The parts of the interpreter know each other: these come when this one is complete.
 from . import calls as _calls  # noqa: E402
 from . import modes as _modes  # noqa: E402
+from . import modules as _modules  # noqa: E402
 from . import objects as _objects  # noqa: E402
 from . import python as _python  # noqa: E402
 from . import tensors as _tensors  # noqa: E402

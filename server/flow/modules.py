@@ -169,6 +169,14 @@ def registers(run: Interpreter, owner: Object, name: str, value: Value, place: P
         value.leaf.label = name
 
 
+def take_apart(run: Interpreter, owner: Object) -> None:
+    """A module may have lost a parameter: there is room for a plain tensor now."""
+    run.state.set(owner.cells, "parametrized", True)
+    leaf = owner.cells.get("leaf")
+    if isinstance(leaf, Leaf):
+        leaf.cells["taken-apart"] = True
+
+
 def replace_weight(run: Interpreter, owner: Object, name: str, value: Value) -> None:
     """A layer of torch gets another parameter for its own: it is the layer's leaf, if the layer has no other one."""
     leaf = owner.cells.get("leaf")
@@ -340,7 +348,7 @@ def library_attribute(run: Interpreter, obj: Object, name: str, e: ir.Attr) -> V
             whole = info is not None and len(info.parameters) == 1
             return Tensor(leaf=leaf, node=leaf.node, dtype=FLOAT, storage=leaf.storage, tag="" if whole else "part")
         if name == "_parameters":
-            run.state.set(obj.cells, "parametrized", True)  # whoever looks there may take a parameter out
+            take_apart(run, obj)  # whoever looks there may take a parameter out
         if name == "training":
             training = obj.cells.get("training")
             return Const(training) if isinstance(training, bool) else UNKNOWN

@@ -587,8 +587,10 @@ def tensor_flag(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Cal
         if name == "retain_grad":
             run.notes["retains"] = True
             return NONE
-        if name == "register_hook" and isinstance(owner, Tensor) and e is not None and args.positional:
-            _hooks.check_tensor_hook(run, owner, args.positional[0], args.place(0, "hook") or run.place(e.at))
+        if name == "register_hook" and e is not None and args.positional:
+            tensor = as_tensor(owner) if isinstance(owner, ParameterOf) else owner
+            if isinstance(tensor, Tensor):
+                _hooks.check_tensor_hook(run, tensor, args.positional[0], args.place(0, "hook") or run.place(e.at))
         return UNKNOWN
     flag = args.get(0, "requires_grad", Const(True))
     truth = run.truth(flag) if flag is not None else True

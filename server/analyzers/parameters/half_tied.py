@@ -30,7 +30,9 @@ def check(flow: Flow) -> Iterable[Finding]:
                 pair = shared[index]
                 if pair.leaf in event.leaves and pair.other in event.leaves:
                     del together[index]
-                    if pair.leaf.cells.get("escaped") or pair.other.cells.get("escaped"):
+                    if any(
+                        leaf.cells.get(why) for leaf in (pair.leaf, pair.other) for why in ("escaped", "taken-apart")
+                    ):
                         continue
                     yield Finding(
                         "", "", RULE.severity, pair.place,
