@@ -48,8 +48,8 @@ MODULE_METHODS = frozenset(
         "parameters named_parameters buffers named_buffers children named_children modules named_modules train eval "
         "zero_grad requires_grad_ to cuda cpu float double half bfloat16 type state_dict load_state_dict apply "
         "register_buffer register_parameter add_module register_module register_forward_hook "
-        "register_forward_pre_hook register_full_backward_hook register_backward_hook get_submodule get_parameter "
-        "forward append extend insert share_memory to_empty compile no_sync extra_repr __call__ flatten_parameters "
+        "register_forward_pre_hook register_full_backward_hook register_backward_hook register_comm_hook get_submodule "
+        "get_parameter forward append extend insert share_memory to_empty compile no_sync extra_repr __call__ flatten_parameters "
         "ipu xpu keys values items reset_parameters __init__"
     ).split()
 )
