@@ -19,11 +19,11 @@ from .messages import ENGLISH, used
 from .project import Module
 from .units import Unit
 
-_HEADING = re.compile(r"^## (\w+) · (method|torch) · (cut|switch|flow|-)\n", re.MULTILINE)
+_HEADING = re.compile(r"^## (\w+) · (method|torch|keyword) · (cut|switch|flow|-)\n", re.MULTILINE)
 
 
 class Meaning(NamedTuple):
-    """`of` is "method" or "torch"; `kind` is "cut", "switch", "flow" or "-"; `text` is Markdown, the short answer first."""
+    """`of` is "method", "torch" or "keyword" (of a call); `kind` is "cut", "switch", "flow" or "-"; `text` is Markdown, the short answer first."""
 
     of: str
     kind: str
@@ -77,10 +77,13 @@ def candidates(module: Module) -> list[Found]:
     known = {name for name in meanings() if name in text}
     if not known:
         return []
+    keywords = {name for name in known if meanings()[name].of == "keyword"}
     modules: dict[str, str] = {}  # local name -> what it was imported as
     found: list[tuple[int, int, str, ir.Expr | None, int]] = []
     for unit in module.units:
-        _search(unit, known, modules, found)
+        _search(unit, known - keywords, modules, found)
+        if keywords:
+            _search_keywords(unit, keywords, found)
     return sorted(
         Found(
             Word(start, end, name, meanings()[name].kind),
@@ -113,6 +116,18 @@ def _search(
         _search(child, known, modules, found)
 
 
+def _search_keywords(unit: Unit, known: set[str], found: list[tuple[int, int, str, ir.Expr | None, int]]) -> None:
+    """Keywords of calls: their names have no place in the IR, and stand before their values."""
+    if any(name in unit.text for name in known):
+        for node in _nodes(unit.ir):
+            for name, value in node.keywords if type(node) is ir.Call else ():
+                start, end = ir.unpack(node.at)[0], ir.unpack(value.at)[0]
+                if name in known and (at := unit.text.rfind(name, start, end)) >= 0:
+                    found.append((unit.start + at, unit.start + at + len(name), name, node.func, unit.start))
+    for child in unit.children:
+        _search_keywords(child, known, found)
+
+
 def _nodes(node: object) -> Iterator[tuple]:
     """`node` and all nodes in it."""
     stack = [node]
@@ -131,6 +146,8 @@ def _is_torch(name: str, owner: ir.Expr | None, modules: dict[str, str]) -> bool
     while type(owner) is ir.Attr:
         owner = owner.value
     origin = modules.get(owner.id) if type(owner) is ir.Name else None
+    if meanings()[name].of == "keyword":
+        return origin is None or origin.startswith("torch")
     if meanings()[name].of == "torch":
         return origin is not None and origin.startswith("torch")
     return origin is None or origin.startswith(("torch", "."))

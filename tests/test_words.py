@@ -33,6 +33,16 @@ def test_look_alikes() -> None:
     assert found("import torch\nimport numpy as np\nnp.data\nno_grad = 1\nprint(no_grad)\n") == []
 
 
+def test_keywords_of_calls() -> None:
+    assert found("import torch\nloss.backward(retain_graph = True)\nf(1, x, retain_graph=not retain_graph)\n") == [
+        ("backward", "flow"),
+        ("retain_graph", "-"),
+        ("retain_graph", "-"),
+    ]
+    assert found("import torch, jax\njax.grad(f, retain_graph=True)\n") == []
+    assert found("import torch, re\nre.compile('')\nf = torch.compile(f)\n") == [("compile", "-")]
+
+
 def test_half_typed_text_keeps_the_words_around() -> None:
     assert found("import torch\nx = loss.item()\ny = (\nz = loss.detach()\n")[0] == ("item", "cut")
 
