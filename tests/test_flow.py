@@ -195,6 +195,61 @@ reveal(model(x))  # plain
 model.requires_grad_(True)
 reveal(model(x))  # attached
 """,
+    "one of two leaves, and one of them frozen since": """
+a, b = nn.Parameter(torch.ones(4)), nn.Parameter(torch.ones(4))
+either = a if random.random() < 0.5 else b
+reveal(either * 2)  # attached
+a.requires_grad_(False)
+reveal(either * 2)  # unknown
+""",
+    "a switch that an exception may leave behind": """
+with torch.no_grad():
+    try:
+        torch.set_grad_enabled(random.random() < 0.5)
+        if random.random() < 0.5:
+            raise ValueError
+    except ValueError:
+        reveal(x)  # maybe
+    reveal(x)  # maybe
+reveal(x)  # on
+""",
+    "blocks that end together": """
+import contextlib
+
+with contextlib.ExitStack() as stack:
+    if random.random() < 0.5:
+        stack.enter_context(torch.no_grad())
+    reveal(x)  # maybe
+reveal(x)  # on
+stack = contextlib.ExitStack()
+stack.enter_context(torch.no_grad())
+reveal(model(x))  # cut
+stack.close()
+reveal(x)  # on
+""",
+    "threads": """
+from concurrent.futures import ThreadPoolExecutor
+
+def off():
+    torch.set_grad_enabled(False)
+    return model(x)
+
+pool = ThreadPoolExecutor(max_workers=1)
+reveal(pool.submit(off).result())  # cut
+reveal(x)  # on
+reveal(pool.submit(lambda: model(x)).result())  # cut
+reveal(ThreadPoolExecutor(max_workers=1).submit(lambda: model(x)).result())  # attached
+""",
+    "members of an enumeration": """
+import enum
+
+class Phase(enum.Enum):
+    TRAIN = 0,
+    VAL = 1,
+
+y = model(x) if Phase.VAL == Phase.TRAIN else 3.0
+reveal(y)  # number
+""",
     "in place": """
 a = torch.zeros(8, 1)
 b = a
