@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from .options import Asked
@@ -134,10 +135,10 @@ def _switches(ranks: list[dict]) -> list[dict[str, Any]]:
             if not change["mode"] and change["how"] != "left" and at:
                 where.setdefault((change["via"], at["file"], at["line"]), {})[report["rank"]] = at
     out = []
-    for (via, _, line), seen in where.items():
+    for (via, file, line), seen in where.items():
         if len(seen) < len(ranks):
             at = next(iter(seen.values()))
-            text = f"{via} switches grad mode off in line {line} on rank {_names(seen)} alone"
+            text = f"{via} switches grad mode off at {os.path.basename(file)}:{line} on rank {_names(seen)} alone"
             out.append({"kind": "grad mode", "message": text, "at": at, "ranks": sorted(seen)})
     return out[:20]
 

@@ -141,6 +141,22 @@ finally:
     assert report["stopped"] == "2 optimizer steps" and not out.exists()
 
 
+def test_a_program_that_leaves_by_itself_leaves_a_report(tmp_path: Path) -> None:
+    folder = tmp_path / "program"
+    write(folder, {"main.py": TRAIN + "import os\nstep()\nos._exit(3)\n"})
+    report = quick(folder, "main.py")
+    assert report["steps"] == 1 and report["stopped"] == "the program left by os._exit(3)"
+    assert os.waitstatus_to_exitcode(report["exit_status"]) == 3
+
+
+def test_a_program_that_is_killed_leaves_a_report_that_says_so(tmp_path: Path) -> None:
+    folder = tmp_path / "program"
+    write(folder, {"main.py": "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"})
+    report = probe(folder, "main.py")
+    assert report["process"].returncode == 2 and report["exit_status"] == -9 and report["findings"] == []
+    assert "left no report" in report["stopped"] and "was killed" in report["notes"][0]
+
+
 CHILDREN = (
     TRAIN
     + """

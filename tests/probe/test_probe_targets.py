@@ -26,11 +26,12 @@ def test_module_with_arguments(tmp_path: Path) -> None:
         folder,
         {
             "pkg/__init__.py": "",
-            "pkg/train.py": STEP + "import sys\nprint('GOT', sys.argv[1:], __name__, __package__)\nstep(); step()\n",
+            "pkg/train.py": STEP
+            + "import os, sys\nprint('GOT', sys.argv[1:], __name__, __package__, os.environ['A'])\nstep(); step()\n",
         },
     )
-    report = probe(folder, "-m", "pkg.train", "--", "--epochs", "1")
-    assert "GOT ['--epochs', '1'] __main__ pkg" in report["process"].stdout and report["steps"] == 2
+    report = probe(tmp_path, "-m", "pkg.train", "--cwd", str(folder), "--env", "A=b=c", "--", "--epochs", "1")
+    assert "GOT ['--epochs', '1'] __main__ pkg b=c" in report["process"].stdout and report["steps"] == 2
 
 
 def test_pytest_test(tmp_path: Path) -> None:

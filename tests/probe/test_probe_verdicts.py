@@ -123,6 +123,22 @@ def test_wrong_command_lines_are_said_and_end_with_2(arguments: list[str], capsy
     assert "gradline probe: " in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("printed", "said"),
+    [("3.8.19\\n2.1.0", "needs 3.9 or newer"), ("3.10.2\\n", "torch is not installed in"),
+     ("3.10.2\\n1.12.1+cu113", "torch 1.12.1+cu113 in"), ("", "does not run")],
+)  # fmt: skip
+def test_an_interpreter_that_will_not_do_is_said_with_what_to_do(
+    tmp_path: Path, printed: str, said: str, capsys: pytest.CaptureFixture
+) -> None:
+    (tmp_path / "train.py").write_text("")
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\nprintf '{printed}\\n'\n" if printed else "#!/bin/sh\nexit 1\n")
+    python.chmod(0o755)
+    assert main(["train.py", "--cwd", str(tmp_path), "--python", str(python), "--no-check"]) == 2
+    assert said in capsys.readouterr().err
+
+
 def test_show_command_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     (tmp_path / "train.py").write_text("raise SystemExit(3)")
     assert main(["train.py", "--cwd", str(tmp_path), "--python", "python3", "--show-command", "--", "--lr", "1 2"]) == 0
@@ -162,7 +178,18 @@ def big(count: int) -> dict[str, Any]:
                 "parameters": [number],
             }
         )
-    return report(parameters=rows, modules=modules, findings=[finding("cut-graph", 5)])
+    event = {"kind": "graph break", "at": {"file": HERE, "line": 3, "function": "f"}, "reason": "data", "count": 2}
+    taken = {
+        "optimizer": "SGD",
+        **{f"{p}_{k}": 1 << 20 for p in ("forward", "backward", "step") for k in ("s", "memory", "gpu_memory")},
+    }
+    return report(
+        parameters=rows,
+        modules=modules,
+        findings=[finding("cut-graph", 5)],
+        compile={"frames": {}, "graphs": 1, "breaks": [event], "recompiles": []},
+        iterations=[{**taken, "memory": 1 << 20, "gpu_memory": 1 << 20}],
+    )
 
 
 @pytest.mark.parametrize("count", [0, 10, 10_000])
@@ -172,6 +199,7 @@ def test_views_take_any_size(count: int) -> None:
     out = io.StringIO()
     terminal.show(data, Console(file=out, width=100))
     assert "cut-graph" in out.getvalue() and out.getvalue().count("\n") < 120
+    assert "graph break" in out.getvalue() and "GPU 1 MiB" in out.getvalue()
     text = page.render(data)
     assert "</script><" not in json.dumps(data) and text.count("<script") == 3
     assert "http://" not in text.replace("http://www.w3.org", "") and "src=" not in text.split('id="report"')[0]
