@@ -133,5 +133,11 @@ PROGRAMS: list[tuple[str, str]] = [
     ("gradient-shape", "(weight * 2).backward(torch.ones(5))\n"),
     ("gradient-shape", "weight.grad = torch.ones(3).double()\n"),
     ("gradient-shape", "weight.grad = 1.0\n"),
+    ("hook-result", "h = weight * 2\nh.register_hook(lambda g: g[:1].clone())\nh.sum().backward()\n"),
+    ("hook-result", "h = weight * 2\nh.register_hook(lambda g: g.double())\nh.sum().backward()\n"),
+    (
+        "hook-result",
+        "net = nn.Linear(3, 1)\nnet.register_full_backward_hook(lambda m, i, o: (i[0], i[0], i[0]))\nnet(weight).sum().backward()\n",
+    ),
     ("hook-without-grad", "torch.ones(3).retain_grad()\n"),
 ]
