@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +136,7 @@ def _cell(text: str) -> str:
 
 def editor() -> list[str]:
     """The extension's settings; other editors send the first ones as `gradline` in their configuration."""
-    package = json.loads((ROOT / "package.json").read_text(encoding="utf-8"))
+    package = json.loads(_filled((ROOT / "package.json").read_text(encoding="utf-8")))
     found = package["contributes"]["configuration"]
     blocks = found if isinstance(found, list) else [found]
     properties = {name: value for block in blocks for name, value in block["properties"].items()}
@@ -146,6 +147,12 @@ def editor() -> list[str]:
             text += f" `{choice}`: {meaning}"
         out.append(f"| `{name}` | `{json.dumps(value.get('default'))}` | {_cell(_links(text))} |")
     return [*out, "", "What other editors send is in [Editors](editors.md).", ""]
+
+
+def _filled(manifest: str) -> str:
+    """The manifest with its texts, which lie in a file of their own for each language."""
+    texts = json.loads((ROOT / "package.nls.json").read_text(encoding="utf-8"))
+    return re.sub(r'"%([\w.]+)%"', lambda key: json.dumps(texts[key[1]]), manifest)
 
 
 def _links(text: str) -> str:
