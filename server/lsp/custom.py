@@ -3,7 +3,7 @@
     gradline/lines    {textDocument: {uri}}  ->  {regions: [{range, mode, note, origin}], cuts: [range]} | null
     gradline/explain  {rule}                 ->  {code, name, markdown} | null
     gradline/rules    {}                     ->  [{code, name, summary}]
-    gradline/about    {}                     ->  {version, pid, python, libcst, folder}
+    gradline/about    {}                     ->  {version, pid, python, executable, libcst, folder}
 
 `mode` is "on", "off", "inference" or "unknown"; `origin` a Location or null. A client that says
 `initializationOptions.lines = true` is told by the notification `gradline/linesChanged {uri}` to ask anew.
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,6 +73,7 @@ def register(server: GradlineServer) -> None:
             "version": server.version,
             "pid": os.getpid(),
             "python": platform.python_version(),
+            "executable": sys.executable,
             "libcst": libcst,
             "folder": str(Path(__file__).parents[1]),
         }

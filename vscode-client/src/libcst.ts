@@ -30,8 +30,9 @@ export async function installLibcst(server: Server): Promise<void> {
     );
   } catch (error) {
     log.error(String(error));
+    const said = (error as { stderr?: string }).stderr?.trim().split("\n").at(-1) ?? String(error);
     const show = "Show Log";
-    if ((await vscode.window.showErrorMessage("gradline: LibCST could not be installed.", show)) === show) {
+    if ((await vscode.window.showErrorMessage(`gradline: LibCST could not be installed: ${said}`, show)) === show) {
       log.show();
     }
     return;

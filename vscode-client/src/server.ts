@@ -19,6 +19,7 @@ export interface About {
   version: string;
   pid: number;
   python: string;
+  executable: string;
   libcst: string | null;
   folder: string;
 }

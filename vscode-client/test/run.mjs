@@ -12,7 +12,7 @@ import { look } from "./ui.mjs";
 const root = path.resolve(import.meta.dirname, "../..");
 const folder = path.resolve(process.env.VSCODE_TEST ?? path.join(root, ".vscode-test"));
 const python = process.env.PYTHON ?? "python3";
-const only = process.argv[2]; // "inside" or "outside", and the names of scenes (see ui.mjs), with commas
+const only = process.argv[2]; // "inside", "interpreters", "bare" or "outside"; then the names of scenes (see ui.mjs), with commas
 const tools = setup(folder);
 const vsix = path.join(root, "gradline.vsix");
 if (!fs.existsSync(vsix)) throw new Error("gradline.vsix is missing: npm run package");
@@ -31,22 +31,23 @@ function workspace(name) {
   return { home, project };
 }
 
-async function inside() {
-  const { home, project } = workspace("inside");
+/** Tests in the extension host: the ones in this file of suite/. */
+async function inside(suite, python, extension = "suite") {
+  const { home, project } = workspace(suite);
   const result = path.join(home, "result.txt");
-  process.env.GRADLINE_TEST_RESULT = result;
-  const suite = path.join(import.meta.dirname, "suite");
+  Object.assign(process.env, { GRADLINE_TEST_RESULT: result, GRADLINE_TEST_SUITE: suite });
+  const folder = path.join(import.meta.dirname, "suite");
   // the payload that starts tests is only read with this option
   const options = ["--vscode-option", "enable-smoke-test-driver"];
-  const code = await start(tools, { home, vsix, options, machine: { "gradline.interpreter": [interpreter], ...JSON.parse(process.env.GRADLINE_TEST_SETTINGS ?? "{}") } });
+  const code = await start(tools, { home, vsix, options, machine: python ? { "gradline.interpreter": [python] } : {} });
   let ended;
   const done = new Promise((resolve) => (ended = resolve));
   await code.page.exposeFunction("codeAutomationLog", () => {});
   await code.page.exposeFunction("codeAutomationExit", (status) => ended(status));
   try {
     await code.open(project, [
-      ["extensionDevelopmentPath", code.remote(suite)],
-      ["extensionTestsPath", code.remote(path.join(suite, "index.js"))],
+      ["extensionDevelopmentPath", code.remote(path.join(import.meta.dirname, extension))],
+      ["extensionTestsPath", code.remote(path.join(folder, "index.js"))],
     ]);
     const status = await Promise.race([
       done,
@@ -55,9 +56,28 @@ async function inside() {
     console.log(fs.existsSync(result) ? fs.readFileSync(result, "utf8") : `no result (${status})`);
     return status === 0;
   } finally {
-    await code.page.screenshot({ path: path.join(shots, "inside.png") });
+    await code.page.screenshot({ path: path.join(shots, `inside-${suite}.png`) });
     await code.stop();
   }
+}
+
+/** An environment with nothing in it, or nothing but pip. */
+function environment(...options) {
+  const home = fs.mkdtempSync(path.join(os.tmpdir(), "gradline-venv-"));
+  execFileSync(interpreter, ["-m", "venv", ...options, home]);
+  return path.join(home, process.platform === "win32" ? "Scripts/python.exe" : "bin/python");
+}
+
+/** An interpreter with nothing but pip, on a machine that can reach an index of packages. */
+async function bare() {
+  return inside("bare", environment());
+}
+
+/** Interpreters that a Python extension chooses. */
+async function interpreters() {
+  const both = [environment("--without-pip"), environment("--without-pip")];
+  Object.assign(process.env, { GRADLINE_TEST_PYTHONS: JSON.stringify(both), GRADLINE_TEST_PYTHON: both[0] });
+  return inside("interpreters", undefined, "python");
 }
 
 async function outside() {
@@ -66,7 +86,13 @@ async function outside() {
   return look({ tools, fresh: workspace, vsix, python: interpreter, hasTorch: torch.status === 0, shots, start, only });
 }
 
+const parts = { inside: () => inside("features", interpreter), interpreters, bare, outside };
 const passed = [];
-if (only !== "outside") passed.push(await inside());
-if (only !== "inside") passed.push(await outside());
+for (const [name, part] of Object.entries(parts)) {
+  if (only && name !== only) continue;
+  const begun = Date.now();
+  console.log(`--- ${name}`);
+  passed.push(await part());
+  console.log(`${passed.at(-1) ? "passed" : "FAILED"} in ${((Date.now() - begun) / 1000).toFixed(0)} s`);
+}
 process.exit(passed.every(Boolean) ? 0 : 1);
