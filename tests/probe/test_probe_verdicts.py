@@ -179,16 +179,14 @@ def big(count: int) -> dict[str, Any]:
             }
         )
     event = {"kind": "graph break", "at": {"file": HERE, "line": 3, "function": "f"}, "reason": "data", "count": 2}
-    taken = {
-        "optimizer": "SGD",
-        **{f"{p}_{k}": 1 << 20 for p in ("forward", "backward", "step") for k in ("s", "memory", "gpu_memory")},
-    }
+    kinds = (("s", 0.001), ("memory", 1 << 20), ("gpu_memory", 1 << 20))
+    taken = {f"{phase}_{kind}": value for phase in ("forward", "backward", "step") for kind, value in kinds}
     return report(
         parameters=rows,
         modules=modules,
         findings=[finding("cut-graph", 5)],
         compile={"frames": {}, "graphs": 1, "breaks": [event], "recompiles": []},
-        iterations=[{**taken, "memory": 1 << 20, "gpu_memory": 1 << 20}],
+        iterations=[{**taken, "optimizer": "SGD", "memory": 1 << 20, "gpu_memory": 1 << 20}],
     )
 
 
