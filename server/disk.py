@@ -105,6 +105,7 @@ class Disk:
         self.configuration = configuration or Configuration()
         self.problems: list[Problem] = []
         self.seen: dict[str, bytes | None] = {}  # the files that were read, with a hash of the bytes that were there
+        self.walked: set[str] = set()  # the folders whose files were asked for
         self._environ = environ
         self._listings: dict[str, dict[str, bool]] = {}
         self._search: dict[str, list[str]] = {}
@@ -288,6 +289,7 @@ class Disk:
         stack = [(top, ignores)]
         while stack:
             folder, ignores = stack.pop()
+            self.walked.add(folder)
             settings = self.configuration.for_folder(folder)
             ignores = self._with_ignores_of(folder, ignores) if settings.respect_gitignore else _Ignores()
             try:

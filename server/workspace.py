@@ -67,6 +67,13 @@ class Workspace:
     def source(self, path: str) -> Source | None:
         return self.project.source(path)
 
+    def forget(self) -> None:
+        """Files or settings have come, gone or changed; what is known of programs stays (see `Project.update`)."""
+        self.disk.forget()
+        self.configuration.forget()
+        self._settled.clear()
+        self._before.clear()
+
     def check(
         self, paths: Iterable[str], doubtful: bool = False, cancelled: Callable[[], bool] | None = None
     ) -> Checked:

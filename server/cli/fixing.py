@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import difflib
 import errno
 import itertools
@@ -51,7 +52,8 @@ class Fixed:
         """Writes what saving would change, as a unified diff."""
         base = here().rstrip("/") + "/"
         for path in sorted(self.after):
-            stream.write(difference(clean(path.removeprefix(base)), self.before[path], self.after[path]))
+            name = clean(path.removeprefix(base))
+            stream.write(difference(name, self.before[path], self.after[path], _mark(path)))
 
     def save(self) -> None:
         """Writes the changed files, each at once; what can't be written is said, and is in `failed` then."""
@@ -139,21 +141,32 @@ def by_path(fixes: Iterable[Fix]) -> dict[str, list[Edit]]:
     return found
 
 
-def difference(name: str, before: Source, after: Source) -> str:
-    """A unified diff, with the newlines of the text; of a notebook, one for each cell."""
+def _mark(path: str) -> str:
+    """The byte order mark of a file, which a patch of its first line must have; empty if there is none."""
+    try:
+        with open(path, "rb") as file:
+            return "\ufeff" if file.read(3) == codecs.BOM_UTF8 else ""
+    except OSError:  # standard input
+        return ""
+
+
+def difference(name: str, before: Source, after: Source, mark: str = "") -> str:
+    """A unified diff, with the newlines of the text; of a notebook, one for each cell. `mark` stands before the text."""
     out: list[str] = []
     for old, new in changed(before, after):
         label = f"{name}:cell {old.cell}" if old.cell else name
-        for line in difflib.unified_diff(_lines(old.source), _lines(new.source), f"a/{label}", f"b/{label}"):
+        lines = difflib.unified_diff(_lines(old.source, mark), _lines(new.source, mark), f"a/{label}", f"b/{label}")
+        for line in lines:
             ends = line.endswith(("\n", "\r"))
             out.append(line if ends else f"{line}\n" if old.cell else f"{line}\n\\ No newline at end of file\n")
     return "".join(out)
 
 
-def _lines(source: Source) -> list[str]:
-    """The lines with their ends."""
+def _lines(source: Source, mark: str) -> list[str]:
+    """The lines with their ends, and what stands before the first."""
     starts = [*source.line_starts, len(source.text)]
-    return [source.text[a:b] for a, b in itertools.pairwise(starts) if a < b]
+    lines = [source.text[a:b] for a, b in itertools.pairwise(starts) if a < b]
+    return [mark + lines[0], *lines[1:]] if lines else lines
 
 
 def rewrite(path: str, before: Source, after: Source) -> None:
