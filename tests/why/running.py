@@ -84,8 +84,10 @@ def _fork(programs: list[list[str]], written: Path) -> list[str]:
 
 
 def _main() -> None:
-    import torch  # noqa: F401
+    import torch
 
+    # an optimizer's first step imports half of torch: once here, not in each fork
+    torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1).step()
     together, programs = json.load(sys.stdin)
     with tempfile.TemporaryDirectory() as written:
         groups = [programs] if together else [[program] for program in programs]
