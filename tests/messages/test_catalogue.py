@@ -69,7 +69,9 @@ class TestACatalogue:
         if language != "zh-cn":
             pytest.skip("what Chinese looks like is all that is known here")
         for template, translation in tool.catalogue(language).items():
-            assert CHINESE.search(translation) or not re.search("[a-z]", BRACES.sub("", CODE.sub("", template))), template
+            assert CHINESE.search(translation) or not re.search("[a-z]", BRACES.sub("", CODE.sub("", template))), (
+                template
+            )
             assert not re.search(r"[\u4e00-\u9fff][,;:?!]|[,;:?!][\u4e00-\u9fff]", translation), (
                 f"half-width: {translation}"
             )

@@ -35,7 +35,9 @@ def manifest() -> dict:
 
 def test_every_text_of_the_manifest_can_be_translated(manifest):
     plain = [text for text in shown(manifest["contributes"]) if not KEY.match(text) and text != "gradline"]
-    assert not plain, "put these into package.nls.json and package.nls.zh-cn.json, under a key that stands here as %key%"
+    assert not plain, (
+        "put these into package.nls.json and package.nls.zh-cn.json, under a key that stands here as %key%"
+    )
 
 
 def test_every_key_has_its_text_in_each_language(manifest):
@@ -50,6 +52,20 @@ def test_chinese_stands_for_the_same():
         assert sorted(LINKS.findall(chinese)) == sorted(LINKS.findall(english[key])), key
 
 
-def test_the_texts_are_packed():
+SAID = re.compile(r'l10n\.t\(\s*("(?:[^"\\]|\\.)*")')
+PLACES = re.compile(r"{\d}")
+
+
+def test_every_text_of_the_client_has_chinese_and_there_is_no_other(manifest):
+    sources = sorted((ROOT / "vscode-client" / "src").glob("*.ts"))
+    said = {json.loads(text) for path in sources for text in SAID.findall(path.read_text(encoding="utf-8"))}
+    bundle = json.loads((ROOT / manifest["l10n"] / "bundle.l10n.zh-cn.json").read_text(encoding="utf-8"))
+    assert len(said) > 50
+    assert said == set(bundle), "put it into vscode-client/l10n/bundle.l10n.zh-cn.json"
+    for english, chinese in bundle.items():
+        assert CHINESE.search(chinese) and sorted(PLACES.findall(english)) == sorted(PLACES.findall(chinese)), english
+
+
+def test_the_texts_are_packed(manifest):
     packed = (ROOT / ".vscodeignore").read_text(encoding="utf-8").splitlines()
-    assert "!package.nls*.json" in packed
+    assert {"!package.nls*.json", f"!{manifest['l10n'].removeprefix('./')}/*.json"} <= set(packed)

@@ -23,7 +23,7 @@ export class Explain implements vscode.TextDocumentContentProvider {
   async provideTextDocumentContent(uri: vscode.Uri): Promise<string> {
     const rule = uri.path.slice(1).replace(/\.md$/, "");
     const page = await this.server.client?.sendRequest<{ markdown: string } | null>("gradline/explain", { rule });
-    return page?.markdown ?? `There is no rule ${rule}.`;
+    return page?.markdown ?? vscode.l10n.t("There is no rule {0}.", rule);
   }
 
   private async show(rule?: string): Promise<void> {
@@ -50,7 +50,7 @@ export class Explain implements vscode.TextDocumentContentProvider {
     const rules = await this.server.client?.sendRequest<Rule[]>("gradline/rules", {});
     const items = (rules ?? []).map((rule) => ({ label: rule.code, description: rule.name, detail: rule.summary }));
     const chosen = await vscode.window.showQuickPick(items, {
-      placeHolder: "Which rule?",
+      placeHolder: vscode.l10n.t("Which rule?"),
       matchOnDescription: true,
       matchOnDetail: true,
     });

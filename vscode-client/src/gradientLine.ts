@@ -17,12 +17,18 @@ interface Lines {
   cuts: WireRange[];
 }
 
-const MODES: Record<Region["mode"], string> = {
-  on: "$(circle-filled) grad on",
-  off: "$(circle-slash) grad off",
-  inference: "$(circle-slash) inference",
-  unknown: "$(circle-outline) grad ?",
-};
+function shown(mode: Region["mode"]): string {
+  switch (mode) {
+    case "on":
+      return `$(circle-filled) ${vscode.l10n.t("grad on")}`;
+    case "off":
+      return `$(circle-slash) ${vscode.l10n.t("grad off")}`;
+    case "inference":
+      return `$(circle-slash) ${vscode.l10n.t("inference")}`;
+    case "unknown":
+      return `$(circle-outline) ${vscode.l10n.t("grad ?")}`;
+  }
+}
 
 /** Draws the gradient line beside the code, and says in the status bar what grad mode the cursor is in. */
 export class GradientLine implements vscode.Disposable {
@@ -173,8 +179,8 @@ export class GradientLine implements vscode.Disposable {
       this.item.hide();
       return;
     }
-    this.item.text = MODES[region.mode];
-    this.item.tooltip = region.origin ? `${region.note}\nClick to go there` : region.note;
+    this.item.text = shown(region.mode);
+    this.item.tooltip = region.origin ? `${region.note}\n${vscode.l10n.t("Click to go there")}` : region.note;
     this.item.show();
   }
 }

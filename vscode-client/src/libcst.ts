@@ -13,7 +13,7 @@ export async function installLibcst(server: Server): Promise<void> {
   const interpreter = server.interpreter;
   const [program, ...before] = interpreter?.command ?? [];
   if (!interpreter || !program) {
-    void vscode.window.showWarningMessage("gradline: the server was not started with an interpreter of its own.");
+    void vscode.window.showWarningMessage(vscode.l10n.t("gradline: the server was not started with an interpreter of its own."));
     return;
   }
   const target = server.packages(interpreter);
@@ -21,7 +21,7 @@ export async function installLibcst(server: Server): Promise<void> {
   const args = [...before, "-m", "pip", "install", "--disable-pip-version-check", "--target", target, "--upgrade", LIBCST];
   try {
     await vscode.window.withProgress(
-      { location: vscode.ProgressLocation.Notification, title: "gradline: installing LibCST" },
+      { location: vscode.ProgressLocation.Notification, title: vscode.l10n.t("gradline: installing LibCST") },
       async () => {
         log.info([program, ...args].join(" "));
         const { stdout } = await run(program, args, { timeout: 300_000, windowsHide: true });
@@ -31,8 +31,8 @@ export async function installLibcst(server: Server): Promise<void> {
   } catch (error) {
     log.error(String(error));
     const said = (error as { stderr?: string }).stderr?.trim().split("\n").at(-1) ?? String(error);
-    const show = "Show Log";
-    if ((await vscode.window.showErrorMessage(`gradline: LibCST could not be installed: ${said}`, show)) === show) {
+    const show = vscode.l10n.t("Show Log");
+    if ((await vscode.window.showErrorMessage(vscode.l10n.t("gradline: LibCST could not be installed: {0}", said), show)) === show) {
       log.show();
     }
     return;

@@ -57,15 +57,15 @@ export class Probe implements vscode.Disposable {
 
   private async probe(given?: vscode.Uri | string, line?: number): Promise<void> {
     if (!vscode.workspace.isTrusted) {
-      const manage = "Manage Workspace Trust";
-      const text = "gradline: the probe runs your program, which it never does in a workspace that is not trusted.";
+      const manage = vscode.l10n.t("Manage Workspace Trust");
+      const text = vscode.l10n.t("gradline: the probe runs your program, which it never does in a workspace that is not trusted.");
       if ((await vscode.window.showWarningMessage(text, manage)) === manage) {
         await vscode.commands.executeCommand("workbench.trust.manage");
       }
       return;
     }
     if (this.run) {
-      void vscode.window.showInformationMessage("gradline: a probe runs already; cancel it first.");
+      void vscode.window.showInformationMessage(vscode.l10n.t("gradline: a probe runs already; cancel it first."));
       return;
     }
     const uri = typeof given === "string" ? vscode.Uri.parse(given, true) : given;
@@ -75,7 +75,7 @@ export class Probe implements vscode.Disposable {
       return;
     }
     if (!(await vscode.workspace.saveAll(false))) {
-      void vscode.window.showWarningMessage("gradline: not every file could be saved, and the program would read them.");
+      void vscode.window.showWarningMessage(vscode.l10n.t("gradline: not every file could be saved, and the program would read them."));
       return;
     }
     try {
@@ -91,17 +91,19 @@ export class Probe implements vscode.Disposable {
   /** What is to be run, after the user has seen the command line and agreed; undefined: not. */
   private async agreed(target: Target): Promise<Plan | undefined> {
     let given = this.context.workspaceState.get<string>(ARGUMENTS + target.key, "");
-    const run = "Run";
-    const change = "Change Arguments…";
+    const run = vscode.l10n.t("Run");
+    const change = vscode.l10n.t("Change Arguments…");
     for (;;) {
       const plan = await this.plan(target, given);
       const detail = [
         plan.shown,
-        `in ${target.cwd}`,
-        `It is run as it is, through its first ${steps(plan.options)}, and then ended. What it writes into its project is ` +
-          "kept apart where the system allows it; the report says how, and what was written.",
+        vscode.l10n.t("in {0}", target.cwd),
+        vscode.l10n.t(
+          "It is run as it is, through its first {0}, and then ended. What it writes into its project is kept apart where the system allows it; the report says how, and what was written.",
+          steps(plan.options),
+        ),
       ].join("\n\n");
-      const question = `Run ${target.label} and watch its gradients?`;
+      const question = vscode.l10n.t("Run {0} and watch its gradients?", target.label);
       const choice = await vscode.window.showInformationMessage(question, { modal: true, detail }, run, change);
       if (choice === run) {
         return plan;
@@ -109,7 +111,7 @@ export class Probe implements vscode.Disposable {
       if (choice !== change) {
         return undefined;
       }
-      const title = `Arguments for ${target.label}`;
+      const title = vscode.l10n.t("Arguments for {0}", target.label);
       const typed = await vscode.window.showInputBox({ title, value: given, placeHolder: "--epochs 1", ignoreFocusOut: true });
       if (typed !== undefined) {
         given = typed.trim();
@@ -161,7 +163,7 @@ export class Probe implements vscode.Disposable {
           token.onCancellationRequested(() => run.cancel());
           const begun = Date.now();
           const tick = setInterval(() => {
-            progress.report({ message: `running for ${Math.round((Date.now() - begun) / 1000)} s` });
+            progress.report({ message: vscode.l10n.t("running for {0} s", Math.round((Date.now() - begun) / 1000)) });
           }, 1000);
           await run.ended.finally(() => clearInterval(tick));
         },
@@ -175,7 +177,7 @@ export class Probe implements vscode.Disposable {
       await this.context.workspaceState.update("gradline.lastProbe", since);
       await this.show(report, since);
     } else if (!run.isCancelled) {
-      throw new Error(run.said || "the probe ended without a report");
+      throw new Error(run.said || vscode.l10n.t("the probe ended without a report"));
     }
   }
 
@@ -183,7 +185,7 @@ export class Probe implements vscode.Disposable {
   private async show(report: string, since: number): Promise<void> {
     const client = this.server.client;
     if (!client?.isRunning()) {
-      void vscode.window.showWarningMessage("gradline: the server does not run, so the report cannot be shown.");
+      void vscode.window.showWarningMessage(vscode.l10n.t("gradline: the server does not run, so the report cannot be shown."));
       return;
     }
     const nonce = randomBytes(16).toString("hex");
@@ -194,7 +196,7 @@ export class Probe implements vscode.Disposable {
     log.info(`probe: ${seen}; static findings: ${counts.join(", ") || "none"}`);
     if (!answer.current) {
       void vscode.window.showInformationMessage(
-        "gradline: the code has changed since the program was started, so verdicts are in the report alone.",
+        vscode.l10n.t("gradline: the code has changed since the program was started, so verdicts are in the report alone."),
       );
     }
   }
@@ -203,7 +205,7 @@ export class Probe implements vscode.Disposable {
     const since = this.context.workspaceState.get<number>("gradline.lastProbe");
     const report = path.join(await this.folder(), "report.json");
     if (since === undefined || !(await fs.stat(report).then(() => true, () => false))) {
-      void vscode.window.showInformationMessage("gradline: nothing was probed in this workspace yet.");
+      void vscode.window.showInformationMessage(vscode.l10n.t("gradline: nothing was probed in this workspace yet."));
       return;
     }
     await this.show(report, since).catch((error: unknown) => this.complain(String(error)));
@@ -212,7 +214,7 @@ export class Probe implements vscode.Disposable {
   /** A report that `gradline probe --json` wrote elsewhere, on a cluster for instance. */
   private async openOther(): Promise<void> {
     const filters = { "JSON of gradline probe": ["json"] };
-    const [chosen] = (await vscode.window.showOpenDialog({ filters, title: "Open a Report of gradline probe" })) ?? [];
+    const [chosen] = (await vscode.window.showOpenDialog({ filters, title: vscode.l10n.t("Open a Report of gradline probe") })) ?? [];
     if (chosen) {
       const { mtimeMs } = await fs.stat(chosen.fsPath);
       await this.show(chosen.fsPath, mtimeMs / 1000).catch((error: unknown) => this.complain(String(error)));
@@ -227,7 +229,7 @@ export class Probe implements vscode.Disposable {
 
   private async complain(message: string): Promise<void> {
     log.error(`probe: ${message}`);
-    const settings = "Open Settings";
+    const settings = vscode.l10n.t("Open Settings");
     const text = `gradline: ${message.replace(/^gradline probe: /, "")}`;
     if ((await vscode.window.showErrorMessage(text, settings)) === settings) {
       await vscode.commands.executeCommand("workbench.action.openSettings", "gradline.probe");
@@ -319,7 +321,7 @@ function last(text: string): string {
 function steps(options: string[]): string {
   const at = options.indexOf("--steps");
   const count = at < 0 ? "2" : (options[at + 1] ?? "2");
-  return count === "1" ? "optimizer step" : `${count} optimizer steps`;
+  return count === "1" ? vscode.l10n.t("optimizer step") : vscode.l10n.t("{0} optimizer steps", count);
 }
 
 /** Words of a command line as a person types it: quotes keep spaces, nothing else is special. */

@@ -40,8 +40,8 @@ export class Server {
   constructor(private readonly context: vscode.ExtensionContext) {
     this.status = vscode.languages.createLanguageStatusItem("gradline.status", { language: "python" });
     this.status.name = "gradline";
-    this.status.command = { command: "gradline.showLog", title: "Show Log" };
-    this.say("not started", false, true);
+    this.status.command = { command: "gradline.showLog", title: vscode.l10n.t("Show Log") };
+    this.say(vscode.l10n.t("not started"), false, true);
     context.subscriptions.push(this.status, this.started);
   }
 
@@ -87,7 +87,7 @@ export class Server {
     try {
       executable = await this.executable();
     } catch (error) {
-      this.say("no interpreter", false, true);
+      this.say(vscode.l10n.t("no interpreter"), false, true);
       void this.complain(error);
       return;
     }
@@ -95,7 +95,7 @@ export class Server {
     log.info(`starting ${this.command}`);
     const client = new LanguageClient(SECTION, "gradline", executable, this.options());
     client.onDidChangeState(({ newState }) => {
-      this.say(STATES[newState] ?? "", newState === State.Starting, newState === State.Stopped);
+      this.say(stateName(newState), newState === State.Starting, newState === State.Stopped);
     });
     this.client = client;
     try {
@@ -184,9 +184,9 @@ export class Server {
   /** The one place that tells the user that the server does not run. */
   private async complain(error: unknown): Promise<void> {
     log.error(String(error));
-    const settings = "Open Settings";
-    const show = "Show Log";
-    const what = error instanceof NoInterpreter ? error.message : `the server did not start: ${error}`;
+    const settings = vscode.l10n.t("Open Settings");
+    const show = vscode.l10n.t("Show Log");
+    const what = error instanceof NoInterpreter ? error.message : vscode.l10n.t("the server did not start: {0}", String(error));
     const choice = await vscode.window.showErrorMessage(`gradline: ${what}`, settings, show);
     if (choice === settings) {
       await vscode.commands.executeCommand("workbench.action.openSettings", "gradline.interpreter");
@@ -196,18 +196,24 @@ export class Server {
   }
 }
 
-const STATES: Record<State, string> = {
-  [State.Starting]: "starting",
-  [State.Running]: "running",
-  [State.Stopped]: "stopped",
-  [State.StartFailed]: "did not start",
-};
+function stateName(state: State): string {
+  switch (state) {
+    case State.Starting:
+      return vscode.l10n.t("starting");
+    case State.Running:
+      return vscode.l10n.t("running");
+    case State.Stopped:
+      return vscode.l10n.t("stopped");
+    case State.StartFailed:
+      return vscode.l10n.t("did not start");
+  }
+}
 
 /** A click on a part of a hint goes to its place; VS Code would look for the definition of what is named there. */
 function goThere(hint: vscode.InlayHint): vscode.InlayHint {
   for (const part of typeof hint.label === "string" ? [] : hint.label) {
     if (part.location) {
-      part.command = { command: "gradline.openPlace", title: "Go There", arguments: [part.location] };
+      part.command = { command: "gradline.openPlace", title: vscode.l10n.t("Go There"), arguments: [part.location] };
       part.location = undefined;
     }
   }

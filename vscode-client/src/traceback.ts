@@ -60,7 +60,7 @@ export class Traceback implements vscode.TerminalLinkProvider<ErrorLink> {
     }
     const startIndex = context.line.length - context.line.trimStart().length;
     const length = context.line.trimEnd().length - startIndex;
-    return [{ startIndex, length, tooltip: "Explain this error (gradline)", line: context.line.trim() }];
+    return [{ startIndex, length, tooltip: vscode.l10n.t("Explain this error (gradline)"), line: context.line.trim() }];
   }
 
   async handleTerminalLink(link: ErrorLink): Promise<void> {
@@ -77,7 +77,7 @@ export class Traceback implements vscode.TerminalLinkProvider<ErrorLink> {
     if (text.trim()) {
       await this.explain(text);
     } else {
-      void vscode.window.showInformationMessage("gradline: there is no traceback in the terminal.");
+      void vscode.window.showInformationMessage(vscode.l10n.t("gradline: there is no traceback in the terminal."));
     }
   }
 
@@ -88,12 +88,12 @@ export class Traceback implements vscode.TerminalLinkProvider<ErrorLink> {
       -LONGEST,
     );
     if (!text.trim()) {
-      void vscode.window.showInformationMessage("gradline: select a traceback, or copy one, and call this again.");
+      void vscode.window.showInformationMessage(vscode.l10n.t("gradline: select a traceback, or copy one, and call this again."));
       return;
     }
     const client = this.server.client;
     if (!client?.isRunning()) {
-      void vscode.window.showWarningMessage("gradline: the server does not run.");
+      void vscode.window.showWarningMessage(vscode.l10n.t("gradline: the server does not run."));
       return;
     }
     const folder = vscode.workspace.workspaceFolders?.[0]?.uri;
@@ -103,10 +103,10 @@ export class Traceback implements vscode.TerminalLinkProvider<ErrorLink> {
       why = await client.sendRequest<Why | null>("gradline/why", params);
     } catch (error) {
       log.error(`explaining a traceback: ${error}`);
-      void vscode.window.showErrorMessage(`gradline: the traceback could not be explained: ${error}`);
+      void vscode.window.showErrorMessage(vscode.l10n.t("gradline: the traceback could not be explained: {0}", String(error)));
       return;
     }
-    await showExplanation("Traceback", why ? this.written(why) : "There is no traceback in this text.");
+    await showExplanation(vscode.l10n.t("Traceback"), why ? this.written(why) : vscode.l10n.t("There is no traceback in this text."));
   }
 
   private written(why: Why): string {
@@ -114,7 +114,7 @@ export class Traceback implements vscode.TerminalLinkProvider<ErrorLink> {
     const at = fixable?.location && this.server.client?.protocol2CodeConverter.asLocation(fixable.location);
     const lines = linked(why.markdown).split("\n");
     if (at) {
-      lines.push("", `A quick fix is offered at ${placeLink(at.uri.fsPath, at.range.start.line + 1)}.`);
+      lines.push("", vscode.l10n.t("A quick fix is offered at {0}.", placeLink(at.uri.fsPath, at.range.start.line + 1)));
     }
     return `${lines.join("\n")}\n`;
   }

@@ -96,19 +96,21 @@ export class Trail implements vscode.TreeDataProvider<Node>, vscode.CodeActionPr
       item.iconPath = severityIcon(node.diagnostic.severity);
       item.tooltip = node.diagnostic.message;
       item.contextValue = "finding";
-      item.command = { command: "gradline.openStep", title: "Go There", arguments: [node.steps[0]] };
-      item.accessibilityInformation = { label: `${item.label}, ${item.description}, ${node.steps.length} steps` };
+      item.command = { command: "gradline.openStep", title: vscode.l10n.t("Go There"), arguments: [node.steps[0]] };
+      item.accessibilityInformation = { label: `${item.label}, ${item.description}, ${vscode.l10n.t("{0} steps", node.steps.length)}` };
       return item;
     }
     const isOrigin = this.isOrigin(node);
-    const own = isOrigin ? "is made here" : "shows here";
+    const own = isOrigin ? vscode.l10n.t("is made here") : vscode.l10n.t("shows here");
     const item = new vscode.TreeItem(node.index === 0 ? own : node.note, vscode.TreeItemCollapsibleState.None);
     item.id = `${node.finding.key}|${node.index}`;
     item.description = where(node.location);
     item.iconPath = new vscode.ThemeIcon(isOrigin ? "target" : node.index === 0 ? "debug-stackframe" : "arrow-small-down");
     item.tooltip = `${node.note}\n${where(node.location)}`;
-    item.command = { command: "gradline.openStep", title: "Go There", arguments: [node] };
-    const role = isOrigin ? "origin" : `step ${node.index + 1} of ${node.finding.steps.length}`;
+    item.command = { command: "gradline.openStep", title: vscode.l10n.t("Go There"), arguments: [node] };
+    const role = isOrigin
+      ? vscode.l10n.t("origin")
+      : vscode.l10n.t("step {0} of {1}", node.index + 1, node.finding.steps.length);
     item.accessibilityInformation = { label: `${role}: ${item.label}, ${item.description}` };
     return item;
   }
@@ -140,7 +142,7 @@ export class Trail implements vscode.TreeDataProvider<Node>, vscode.CodeActionPr
     if (!on || (context.only && !context.only.contains(vscode.CodeActionKind.QuickFix))) {
       return [];
     }
-    const action = new vscode.CodeAction(`Show the trail of ${on.code}`, vscode.CodeActionKind.QuickFix);
+    const action = new vscode.CodeAction(vscode.l10n.t("Show the trail of {0}", String(on.code)), vscode.CodeActionKind.QuickFix);
     action.command = { command: "gradline.showTrail", title: action.title, arguments: [on] };
     return [action];
   }
@@ -186,12 +188,12 @@ export class Trail implements vscode.TreeDataProvider<Node>, vscode.CodeActionPr
     const index = start ? start.index + by : 0;
     const step = finding.steps[index];
     if (!step) {
-      const end = by > 0 ? "This is the origin: the trail ends here." : "The trail begins here.";
+      const end = by > 0 ? vscode.l10n.t("This is the origin: the trail ends here.") : vscode.l10n.t("The trail begins here.");
       vscode.window.setStatusBarMessage(`gradline: ${end}`, 4000);
       return;
     }
     await this.open(step, false);
-    vscode.window.setStatusBarMessage(`gradline: ${index + 1} of ${finding.steps.length}: ${step.note}`, 8000);
+    vscode.window.setStatusBarMessage(`gradline: ${vscode.l10n.t("{0} of {1}: {2}", index + 1, finding.steps.length, step.note)}`, 8000);
   }
 
   private async open(step: Step, fromTree: boolean): Promise<void> {
@@ -223,7 +225,7 @@ export class Trail implements vscode.TreeDataProvider<Node>, vscode.CodeActionPr
 
   private async pick(): Promise<Finding | undefined> {
     if (this.findings.length === 0) {
-      void vscode.window.showInformationMessage("gradline: nothing is found, so there is no trail.");
+      void vscode.window.showInformationMessage(vscode.l10n.t("gradline: nothing is found, so there is no trail."));
       return undefined;
     }
     const items = this.findings.map((finding) => ({
@@ -231,7 +233,7 @@ export class Trail implements vscode.TreeDataProvider<Node>, vscode.CodeActionPr
       description: `${where(finding.steps[0]!.location)} ${finding.code}`,
       finding,
     }));
-    return (await vscode.window.showQuickPick(items, { placeHolder: "Whose trail?", matchOnDescription: true }))?.finding;
+    return (await vscode.window.showQuickPick(items, { placeHolder: vscode.l10n.t("Whose trail?"), matchOnDescription: true }))?.finding;
   }
 
   // Keeping up
@@ -264,7 +266,7 @@ export class Trail implements vscode.TreeDataProvider<Node>, vscode.CodeActionPr
     const told = (all: Finding[]): string => all.map((one) => [one.key, ...one.steps.map(text)].join("\n")).join("\n");
     if (told(found) !== told(this.findings)) {
       this.findings = found;
-      this.view.message = found.length === 0 ? "Nothing found." : undefined;
+      this.view.message = found.length === 0 ? vscode.l10n.t("Nothing found.") : undefined;
       this.changed.fire(undefined);
     }
   }
