@@ -51,7 +51,7 @@ def register(run: Interpreter, obj: Object, name: str, args: Args, e: ir.Call | 
 def remove(run: Interpreter, handle: Object) -> Value:
     """`handle.remove()`"""
     owner, key, hook = (handle.cells.get(name) for name in ("of", "key", "hook"))
-    if isinstance(owner, Object):
+    if isinstance(owner, Object) and isinstance(key, str):
         kept = owner.cells.get(key, ())
         left = tuple(h for h in kept if h is not hook) if isinstance(kept, tuple) else None
         run.state.set(owner.cells, key, left)

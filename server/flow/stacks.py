@@ -36,8 +36,9 @@ def enter(run: Interpreter, stack: Object) -> tuple[Value, Callable[[], None]]:
 def close(run: Interpreter, stack: Object, before: Mode | None) -> None:
     """What was entered is left, in reverse; grad mode is then as it was before the first."""
     first = stack.cells.get("before")
-    if stack.cells.get("entered") is not False and (before is not None or isinstance(first, Mode)):
-        run.state.mode = first if isinstance(first, Mode) else before  # type: ignore[assignment]
+    restored = first if isinstance(first, Mode) else before
+    if stack.cells.get("entered") is not False and restored is not None:
+        run.state.mode = restored
     leaves = stack.cells.get("leaves", ())
     mode = run.state.mode
     for leave in reversed(leaves if isinstance(leaves, tuple) else ()):
