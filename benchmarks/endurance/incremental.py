@@ -101,8 +101,8 @@ class Project:
     def step(self) -> tuple[str, list[str]]:
         """Changes something; gives what it was and the paths that were touched."""
         kinds: list[Callable[[], tuple[str, list[Path]]]] = [
-            self._line, self._line, self._line, self._without, self._without, self._mend, self._mend, self._rename_file,
-            self._delete, self._rename_function, self._settings,
+            self._line, self._line, self._line, self._without, self._without, self._mend, self._mend, self._mend,
+            self._all_as_they_were, self._rename_file, self._delete, self._rename_function, self._settings,
         ]  # fmt: skip
         what, paths = self.dice.choice(kinds)()
         return what, [path.as_posix() for path in paths]
@@ -132,6 +132,17 @@ class Project:
         (self.root / name).write_text(FILES[name])
         return f"{name} as it was", [self.root / name]
 
+    def _all_as_they_were(self) -> tuple[str, list[Path]]:
+        there = sorted(self.root.glob("**/*.py"))
+        for path in there:
+            path.unlink()
+        for name, text in FILES.items():
+            (self.root / name).write_text(text)
+        (self.root / "quiet.py").write_text(
+            f"import torch\n\ntorch.set_grad_enabled({self.dice.choice((True, False))})\n"
+        )
+        return "all is as it was", [*there, *(self.root / name for name in FILES)]
+
     def _rename_file(self) -> tuple[str, list[Path]]:
         path = self._file()
         if not path.exists():
@@ -147,7 +158,10 @@ class Project:
         return f"{path.name} is deleted", [path]
 
     def _rename_function(self) -> tuple[str, list[Path]]:
-        path, (old, new) = self._file(), self.dice.choice((("prepare", "prepared"), ("prepared", "prepare"), ("Net", "Network")))
+        path, (old, new) = (
+            self._file(),
+            self.dice.choice((("prepare", "prepared"), ("prepared", "prepare"), ("Net", "Network"))),
+        )
         if path.exists():
             path.write_text(path.read_text().replace(old, new))
         return f"{old} becomes {new} in {path.name}", [path]
@@ -217,7 +231,11 @@ def run(steps: int, seed: int, tell: Callable[[str], None] = lambda line: None) 
 def _short(said: Any) -> Any:
     if isinstance(said, str):
         return said
-    return [(finding.code, path.rpartition("/")[2], finding.place.start) for path, found in said.items() for finding in found]
+    return [
+        (finding.code, path.rpartition("/")[2], finding.place.start)
+        for path, found in said.items()
+        for finding in found
+    ]
 
 
 def main() -> int:

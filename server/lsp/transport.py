@@ -106,6 +106,10 @@ def deliver(protocol: JsonRPCProtocol, body: bytes) -> None:
         _refuse(protocol, identifier, types.ErrorCodes.InvalidRequest, "not JSON-RPC 2.0")
         return
     is_request = "method" in data and "id" in data
+    if "method" in data and (early := _out_of_time(protocol, data["method"])) is not None:
+        if is_request:
+            _refuse(protocol, identifier, *early)
+        return
     try:
         message: Any = protocol.structure_message(data)
     except JsonRpcException as error:
@@ -119,6 +123,15 @@ def deliver(protocol: JsonRPCProtocol, body: bytes) -> None:
         LOG.exception("cannot handle a message")
         if is_request:
             _refuse(protocol, identifier, types.ErrorCodes.InternalError, "the request failed; see the server's log")
+
+
+def _out_of_time(protocol: JsonRPCProtocol, method: object) -> tuple[int, str] | None:
+    """Why a message comes before `initialize` or after `shutdown`, if it does and must not be served."""
+    if protocol._shutdown:
+        return None if method == "exit" else (types.ErrorCodes.InvalidRequest, "the server is shutting down")
+    if getattr(protocol, "_workspace", None) is None and method not in ("initialize", "exit"):
+        return types.ErrorCodes.ServerNotInitialized, "the first request is `initialize`"
+    return None
 
 
 def _refuse(protocol: JsonRPCProtocol, identifier: object, code: int, message: str) -> None:

@@ -1,0 +1,41 @@
+"""Short runs of what `benchmarks/endurance` does for hours."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.endurance import editing, fuzz, hostile, incremental, killed
+
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc, makes pipes, kills")
+
+
+def test_what_is_remembered_does_not_show() -> None:
+    assert incremental.run(60, seed=7) == []
+
+
+@linux
+def test_any_bytes_may_be_in_a_file() -> None:
+    met = fuzz.run(200, seed=11, folders=[], keep=None)
+    assert met["wrong"] == 0 and met["findings"] > 0, met
+
+
+@linux
+def test_a_server_among_enemies() -> None:
+    assert hostile.run(len(hostile.ATTACKS), seed=3) < hostile.ENDS
+
+
+@linux
+def test_killed_in_the_middle() -> None:
+    met = killed.run(4, seed=5)
+    assert sum(met.values()) == 4
+
+
+@linux
+def test_memory_stays_flat() -> None:
+    first, last = editing.run(3_000, seed=1)
+    assert last <= first * (1 + editing.GROWTH), f"{first:.1f} MiB became {last:.1f} MiB"
