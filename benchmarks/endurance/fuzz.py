@@ -167,7 +167,7 @@ def look(root: Path, name: str, data: bytes, fixes: bool) -> int:
     broken = [problem for problem in workspace.disk.problems if "bug" in problem.message]
     assert not broken, broken
     count = 0
-    for where, found in checked.findings.items():
+    for found in checked.findings.values():
         for finding in found:
             count += 1
             for place in (finding.place, *(step.place for step in finding.trail)):

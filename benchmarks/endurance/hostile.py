@@ -23,7 +23,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.lsp.client import REAL, Client  # noqa: E402
+from tests.lsp.client import REAL, Client
 
 BUG = "import torch\n\nx = torch.ones(3, requires_grad=True)\nloss = (x * 2).sum().item()\nloss.backward()\n"
 CODES = {
