@@ -23,7 +23,6 @@ ROOT = Path(__file__).parents[2]
 COMMENT = re.compile(r"^<!--.*?-->\n?", re.MULTILINE | re.DOTALL)
 
 # Pages of the root that are pages of the site, too, and what their links become.
-LATER = ("why.md", "agents.md", "comparison.md")
 ROOT_PAGES = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -39,18 +38,9 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Puts the rules into the navigation, family by family."""
     config.nav = [
         {"Rules": ["rules/index.md", *rule_pages.navigation()]} if entry == {"Rules": "rules/index.md"} else entry
-        for entry in filter(None, map(present, config.nav or []))
+        for entry in config.nav or []
     ]
     return config
-
-
-def present(entry: Any) -> Any:
-    """An entry of the navigation without the pages of LATER that are not there yet; None if nothing is left of it."""
-    if isinstance(entry, str):
-        return None if entry in LATER and not (ROOT / "docs" / entry).exists() else entry
-    ((title, below),) = entry.items()
-    kept = [each for each in map(present, below) if each] if isinstance(below, list) else present(below)
-    return {title: kept} if kept else None
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
