@@ -60,9 +60,20 @@ def _shown(server: GradlineServer, view: View) -> Iterator[types.CodeLens]:
 
 def _origins(server: GradlineServer, path: str) -> dict[Place, list[Finding]]:
     """The places in a file where trails of findings at other lines end."""
+    every = [finding for some in server.analysis.paths() for finding in server.analysis.findings(some) if finding.trail]
+    ends = {(finding.place, finding.trail[-1].place): finding for finding in every}
     found: dict[Place, list[Finding]] = {}
-    for some in server.analysis.paths():
-        for finding in server.analysis.findings(some):
-            if finding.trail and finding.trail[-1].place.path == path and finding.trail[-1].place != finding.place:
-                found.setdefault(finding.trail[-1].place, []).append(finding)
+    for finding in every:
+        last = finding.trail[-1].place
+        back = ends.get((last, finding.place))
+        if last.path == path and last != finding.place and not (back and _is_origin(finding, back)):
+            found.setdefault(last, []).append(finding)
     return found
+
+
+def _is_origin(finding: Finding, back: Finding) -> bool:
+    """Of two findings whose trails lead to each other's place, whether this one is at the cause: where the damage shows
+    the longer trail begins, or the later place is."""
+    if len(finding.trail) != len(back.trail):
+        return len(finding.trail) < len(back.trail)
+    return finding.place < back.place

@@ -124,8 +124,9 @@ export class Trail implements vscode.TreeDataProvider<Node>, vscode.CodeActionPr
     const back = this.findings.find(
       (one) => samePlace(one.steps.at(-1)!, steps[0]!) && samePlace(one.steps[0]!, steps.at(-1)!) && one !== step.finding,
     );
-    // of two that lead to each other the longer one goes from the damage to the origin
-    const by = back ? steps.length - back.steps.length : 1;
+    // of two that lead to each other the longer one, or the one that begins later, goes from the damage to the origin
+    const later = back && steps[0]!.location.range.start.compareTo(back.steps[0]!.location.range.start);
+    const by = back ? steps.length - back.steps.length || (later ?? 0) : 1;
     return by > 0 ? step.index > 0 && step.index === steps.length - 1 : by < 0 && step.index === 0;
   }
 

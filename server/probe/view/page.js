@@ -17,7 +17,7 @@
     for (const child of children) if (child !== null && child !== undefined) node.append(child);
     return node;
   };
-  const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const css = (name) => getComputedStyle(document.body).getPropertyValue(name).trim();
   const slug = (text) => text.replace(/ /g, "-");
   const short = (value) => (typeof value === "number" ? value.toExponential(2) : value ?? "–");
   const into = (id, title, ...children) => {
