@@ -265,15 +265,16 @@ class Asked:
         self.server, self.client, self.uri = server, server.client, uri
         self.rows = text.split("\n")
         self.row = next(number for number, line in enumerate(self.rows) if line == WRONG.rstrip("\n"))
-        self.costs: dict[str, list[float]] = {}
+        self.costs: dict[str, list[tuple[float, float]]] = {}
         self.dice = random.Random(5)
         self.places = [(r, c) for r, line in enumerate(self.rows) for c in range(0, len(line), 7) if line.strip()]
         self.client.open(uri, text)
 
     def ask(self, name: str, method: str, **params: Any) -> Any:
-        began = time.perf_counter()
+        before, began = self.server.cpu(), time.perf_counter()
         answer = self.client.request(method, {"textDocument": {"uri": self.uri}, **params})
-        self.costs.setdefault(name, []).append((time.perf_counter() - began) * 1000)
+        wall = (time.perf_counter() - began) * 1000
+        self.costs.setdefault(name, []).append((wall, self.server.cpu() - before))
         return answer
 
     def hover(self, name: str) -> None:
@@ -304,7 +305,7 @@ class Asked:
 
 
 def answers(root: Path, count: int, figures: Figures) -> None:
-    print("requests, wall (median / p95)")
+    print("requests: wall | CPU of the server up to the answer   (median / p95)")
     for lines in SIZES:
         paths = generated.write(root, FILES, lines)
         text = paths["training"].read_text().replace("        loss.backward()\n", WRONG)
@@ -327,7 +328,9 @@ def answers(root: Path, count: int, figures: Figures) -> None:
                     asked.tokens("tokens after an edit")
         del asked.costs["first"]
         for name, values in asked.costs.items():
-            print(f"  {name:22} {lines:5} lines  {figures.add(f'{name} {lines}', values)}", flush=True)
+            wall = figures.add(f"{name} {lines} wall", [wall for wall, _ in values])
+            cpu = figures.add(f"{name} {lines} cpu", [cpu for _, cpu in values])
+            print(f"  {name:22} {lines:5} lines  {wall} | {cpu}", flush=True)
 
 
 def start(root: Path, count: int, figures: Figures) -> None:

@@ -19,7 +19,8 @@ from .engine import CancelledError, Engine, Findings
 LOG = logging.getLogger(__name__)
 
 PATIENCE = 20  # analyses in a row that messages may stop before one is let run to its end
-QUIET = 0.5  # seconds without work before documents are looked at more closely: longer than between two keystrokes
+PAUSE = 0.2  # seconds without work before fixes are prepared: longer than between two keystrokes of most people
+QUIET = 0.3  # seconds more before documents are looked at more closely
 IDLE = 2.0  # seconds more before garbage is collected
 GARBAGE = 400_000  # objects made since, at which it is collected though nobody rests: some tens of MiB
 
@@ -48,7 +49,8 @@ class Analysis:
         self.given_up = False  # the user has ended the first scan: as if for open documents alone
         self.enabled: Callable[[str], bool] = lambda path: True
         self.idle: list[Callable[[], Iterator[None]]] = []  # done in pieces when all other work is done
-        self.quiet: list[Callable[[], Iterator[None]]] = []  # the same, when nobody has typed for a while
+        self.paused: list[Callable[[], Iterator[None]]] = []  # the same, when nobody has typed for a moment
+        self.quiet: list[Callable[[], Iterator[None]]] = []  # ... and for a while
         self.revision = 0  # goes up with every change
         self._engine = engine
         self._waiting = waiting
@@ -159,7 +161,9 @@ class Analysis:
                 await asyncio.sleep(0)
 
     async def _rest(self) -> None:
-        if await self._is_disturbed(self.idle) or await self._is_woken(QUIET):
+        if await self._is_disturbed(self.idle) or await self._is_woken(PAUSE):
+            return
+        if await self._is_disturbed(self.paused) or await self._is_woken(QUIET):
             return
         if await self._is_disturbed(self.quiet) or await self._is_woken(IDLE):
             return

@@ -28,6 +28,8 @@ FIX_ALL = "source.fixAll.gradline"
 KINDS = [types.CodeActionKind.QuickFix, FIX_ALL, types.CodeActionKind.RefactorRewrite]
 INSTALL = "gradline.installLibcst"  # a command of the client's; only for clients that say they have it
 REVIEW = "review"  # the annotation of edits that somebody has to look at
+PREPARED = 30  # fixes of one file that are made before they are asked for: each costs about as much as a check
+REMEMBERED = 1000  # titles of fixes
 ORDER = (Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY)
 
 
@@ -38,6 +40,7 @@ class Fixes:
         self._server = server
         self._made: dict[tuple[str, Place, str], Fix | None] = {}
         self._revision = -1
+        self._before: dict[tuple[str, str, str], Fix | None] = {}  # of findings that say the same, in texts before
         self.unavailable = False  # LibCST is missing
 
     def of(self, finding: Finding) -> Fix | None:
@@ -47,8 +50,21 @@ class Fixes:
             self._revision = self._server.analysis.revision
         key = finding.code, finding.place, finding.message
         if key not in self._made:
-            self._made[key] = self._make(finding)
+            fix = self._made[key] = self._make(finding)
+            self._before[_saying(finding)] = fix._replace(edits=()) if fix is not None else None
+            while len(self._before) > REMEMBERED:
+                self._before.pop(next(iter(self._before)))
         return self._made[key]
+
+    def outline(self, finding: Finding) -> Fix | None:
+        """The fix, perhaps without its edits: while somebody types, a finding that says what one said before has its
+        title. Making the fix anew costs about as much as a check; that is done when the action is chosen."""
+        is_made = self._revision == self._server.analysis.revision
+        if not (is_made and (finding.code, finding.place, finding.message) in self._made):
+            known = _saying(finding)
+            if known in self._before:
+                return self._before[known]
+        return self.of(finding)
 
     def _make(self, finding: Finding) -> Fix | None:
         if not finding.fixable:
@@ -65,6 +81,10 @@ class Fixes:
             return None
         self.unavailable = False
         return fix
+
+
+def _saying(finding: Finding) -> tuple[str, str, str]:
+    return finding.place.path, finding.code, finding.message
 
 
 def register(server: GradlineServer) -> None:
@@ -105,11 +125,11 @@ def register(server: GradlineServer) -> None:
     def prepare() -> Iterator[None]:
         """Makes the fixes of what is open before they are asked for."""
         for path in server.documents.paths():
-            for finding in server.analysis.findings(path):
+            for finding in server.analysis.findings(path)[:PREPARED]:
                 yield
                 fixes.of(finding)
 
-    server.analysis_idle.append(prepare)
+    server.analysis_paused.append(prepare)
 
 
 def _wanted(kind: str, only: Sequence[str]) -> bool:
@@ -125,7 +145,7 @@ def _quick_fixes(
         at = view.range(finding.place.start, finding.place.end)
         own = [item for item in diagnostics if item.code == finding.code and item.range == at]
         data = {"uri": view.uri, **_key(finding)}
-        fix = server.fixes.of(finding)
+        fix = server.fixes.outline(finding) if _resolves(server) else server.fixes.of(finding)
         if fix is not None:
             action = types.CodeAction(
                 title=told(fix.message),

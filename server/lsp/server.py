@@ -119,7 +119,8 @@ class GradlineServer(LanguageServer):
         self.fixes = code_actions.Fixes(self)
         self.verdicts = probe.Verdicts(self)
         self.analysis_idle: list[Callable[[], Iterator[None]]] = []  # what features do when nothing else is to be done
-        self.analysis_quiet: list[Callable[[], Iterator[None]]] = []  # the same, when nobody has typed for a while
+        self.analysis_paused: list[Callable[[], Iterator[None]]] = []  # the same, when nobody has typed for a moment
+        self.analysis_quiet: list[Callable[[], Iterator[None]]] = []  # ... and for a while
         self._running = False
         self._said: set[str] = set()
         self._tasks: set[asyncio.Future[Any]] = set()
@@ -189,6 +190,7 @@ class GradlineServer(LanguageServer):
         inbox = Inbox(stdin)
         self.analysis = Analysis(self.engine, inbox.waiting, self.documents.paths, self._show, self.scan)
         self.analysis.idle = self.analysis_idle
+        self.analysis.paused = self.analysis_paused
         self.analysis.quiet = self.analysis_quiet
         self.analysis.enabled = lambda path: self.configuration.of(path).enable
         work = asyncio.create_task(self._work())
