@@ -304,3 +304,39 @@ def is_true(markdown: str, seen: object) -> bool:
         if any(words in head for words in ("**cut**", "no gradient", "without a graph", "frozen")) and grad:
             return False
     return all(f"grad mode is **{other}**" not in markdown for other in {"on", "off", "inference"} - {mode})
+
+
+def test_the_line_of_a_value(train: Editor) -> None:
+    known = insight.insight(train.project, train.path)
+    assert known is not None
+
+    def line(code: str) -> tuple[set[tuple[int, str, str]], list[str]]:
+        found = known.line(train.text.index(code))
+        assert found is not None
+        uses = {(known.line_of(u.start) + 1, train.text[u.start : u.end], u.kind) for u in found.uses}
+        return uses, [step.note for step in found.steps]
+
+    uses, steps = line("loss = model")
+    assert uses == {
+        (9, "loss", "made"), (11, "loss", "used"), (11, "backward", "used"), (13, "loss", "used"), (13, "item", "cut"),
+        (16, "loss", "used"), (16, "detach", "cut"),
+    }  # fmt: skip
+    assert steps == [
+        "`model[2]` asks for a gradient", "made by `Linear`", "made by `pow`", "made by `mean`",
+        "cut by `.item()`", "cut by `.detach()`", "back-propagated",
+    ]  # fmt: skip
+    assert line("item()")[0] == uses, "of a word, what it is asked of"
+    # of what has no graph any more: where it was lost, and what it came from
+    uses, steps = line("kept = ")
+    assert uses == {(16, "kept", "made"), (16, "detach", "cut")} and steps[-1] == "cut by `.detach()`"
+    # what has no line has none
+    assert known.line(train.text.index("torch.randn")) is None
+    assert known.line(train.text.index("optimizer.step")) is None
+
+
+def test_where_something_trains(train: Editor) -> None:
+    known = insight.insight(train.project, train.path)
+    assert known is not None and [known.line_of(offset) + 1 for offset in known.trainings] == [11]
+    inside = Editor({"main.py": "import torch\n\n@wraps\ndef fit(x):\n    loss = f(x)\n    loss.backward()\n"})
+    known = insight.insight(inside.project, inside.path)
+    assert known is not None and [known.line_of(offset) + 1 for offset in known.trainings] == [4]

@@ -404,10 +404,12 @@ def lenses(insight: Insight) -> list[Lens]:
 def trainings(insight: Insight) -> list[int]:
     """Where what trains begins: of each backward the function's `def`, or its own line at module level."""
     found: set[int] = set()
-    for event in insight.backwards():
-        body = _innermost(insight.bodies(), event.place.start)
-        at = body[0] if body is not None else event.place.start
-        found.add(insight.source.line_starts[insight.line_of(at)])
+    for candidate in insight.words():
+        word = candidate.word
+        if word.name == "backward" and candidate.owner is not None:
+            body = _innermost(insight.bodies(), word.start)
+            at = body[0] if body is not None else word.start
+            found.add(insight.source.line_starts[insight.line_of(at)])
     return sorted(found)
 
 
