@@ -149,6 +149,11 @@ def test_broken_settings(run):
         (["--select", ""], "--select: names no rule"),
         (["--ignore", ","], "--ignore: names no rule"),
         (["-", "--stdin-filename", "x.py", "a.py"], "standard input is one file"),
+        (["-", "a.py"], "standard input is one file"),
+        (["--stdin-filename", "."], "--stdin-filename is a folder"),
+        (["--diff", "--statistics"], "--diff writes a patch and nothing else"),
+        (["--diff", "--output-format", "json"], "--diff writes a patch and nothing else"),
+        (["--cache-dir", "a.py"], "--cache-dir a.py is no folder"),
     ],
 )
 def test_what_can_not_be_meant(run, arguments, message):
@@ -559,6 +564,15 @@ def test_fixing_standard_input(tmp_path, monkeypatch, capfdbinary, data, code):
     assert capfdbinary.readouterr().out == data.replace(b"BAD", b"GOOD")
 
 
+def test_standard_input_that_is_nothing(run, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", Bytes(b"x = 1"))
+    code, out, err = run("check", "--stdin-filename", "x.ipynb")
+    assert (code, out) == (2, "") and err.startswith("gradline: error: x.ipynb can't be read: not JSON")
+    monkeypatch.setattr("gradline.disk.MAX_BYTES", 4)
+    monkeypatch.setattr(sys, "stdin", Bytes(b"x = 1"))
+    assert run("check", "-") == (2, "", "gradline: standard input: is longer than 0 MB: no program is\n")
+
+
 # Rules
 
 
@@ -634,6 +648,26 @@ def test_a_reader_that_stops_reading_is_no_error():
     command.stdout.close()
     assert command.stderr.read() == ""
     command.wait()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell of Unix")
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        ("{gradline} check a.py >&-", 0, ""),
+        ("{gradline} check gone.py 2>&-", 2, ""),
+        ("mkdir x && cd x && rmdir ../x && {gradline} check", 2, "gradline: the current folder is gone: change to one that is there\n"),
+        ("{gradline} rules > /dev/full", 2, "gradline: the output can't be written: no space left on device\n"),
+        ("{gradline} check a.py -o /dev/full", 2, "gradline: the output can't be written: no space left on device\n"),
+    ],
+)  # fmt: skip
+def test_a_world_that_is_not_as_it_should_be(tmp_path, line, code, said):
+    if "/dev/full" in line and not os.path.exists("/dev/full"):
+        pytest.skip("needs /dev/full")
+    (tmp_path / "a.py").write_text("x = 1\n")
+    line = line.format(gradline=f"'{sys.executable}' -m gradline")
+    done = subprocess.run(["sh", "-c", line], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (code, said)
 
 
 # Watching

@@ -6,6 +6,7 @@ Exit codes are ruff's: 0 nothing found, 1 findings, 2 the check could not be mad
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import io
 import os
@@ -56,6 +57,9 @@ class Version(argparse.Action):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command with these arguments (by default the process's own) and returns its exit code."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by who started this: nobody wants to hear
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # an ASCII terminal must not stop a report
@@ -67,8 +71,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # `gradline check | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_output()
         return FINDINGS
+    except OSError as error:
+        if os.environ.get("GRADLINE_DEBUG"):
+            raise
+        _give_up_output()
+        print(f"gradline: {_refused(error)}", file=sys.stderr)
+        return FAILURE
     except Exception as error:
         from ..config import ConfigError
 
@@ -85,6 +95,25 @@ def main(argv: Sequence[str] | None = None) -> int:
                 file=sys.stderr,
             )
         return FAILURE
+
+
+def _give_up_output() -> None:
+    """Whatever is still to be written to standard output goes nowhere, so that Python does not complain at its end."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _refused(error: OSError) -> str:
+    """What the system would not do, in a sentence."""
+    from ..report import clean
+
+    try:
+        os.getcwd()
+    except OSError:
+        return "the current folder is gone: change to one that is there"
+    reason = (error.strerror or str(error)).lower()
+    name = f"{clean(str(error.filename))}: " if error.filename is not None else "the output can't be written: "
+    return name + reason
 
 
 def _speak() -> None:

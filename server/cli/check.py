@@ -107,9 +107,15 @@ def _measured(workspace: Workspace, arguments: argparse.Namespace) -> Outcome:
 
 
 def _contradiction(arguments: argparse.Namespace) -> str | None:
-    stdin = arguments.stdin_filename or arguments.paths == [STDIN]
+    stdin = arguments.stdin_filename or STDIN in arguments.paths
     if problem := _empty(arguments):
         return problem
+    if arguments.stdin_filename and os.path.isdir(arguments.stdin_filename):
+        return "--stdin-filename is a folder: give the name that the file would have"
+    if arguments.diff and (arguments.statistics or arguments.output_format != "full"):
+        return "--diff writes a patch and nothing else: it goes with neither --statistics nor --output-format"
+    if arguments.cache_dir and os.path.exists(arguments.cache_dir) and not os.path.isdir(arguments.cache_dir):
+        return f"--cache-dir {arguments.cache_dir} is no folder"
     if arguments.fix and arguments.diff:
         return "--fix changes files and --diff does not: give one of them"
     if arguments.add_ignore and (arguments.fix or arguments.diff or stdin):
@@ -191,6 +197,8 @@ def open_workspace(arguments: argparse.Namespace) -> Workspace:
 
 def check_once(workspace: Workspace, arguments: argparse.Namespace) -> Outcome:
     """Checks, fixes if asked to, and reports."""
+    from ..config import ConfigError
+    from ..disk import MAX_BYTES
     from ..messages import say, tell
     from ..report import WITH_FIXES, Entry
     from ..report.full import findings
@@ -199,7 +207,9 @@ def check_once(workspace: Workspace, arguments: argparse.Namespace) -> Outcome:
     stdin = bool(arguments.stdin_filename) or arguments.paths == [STDIN]
     data = b""
     if stdin:
-        data = sys.stdin.buffer.read()
+        data = sys.stdin.buffer.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise ConfigError("standard input", None, f"is longer than {MAX_BYTES // 1_000_000} MB: no program is")
         paths = _take_stdin(workspace, arguments, data)
     else:
         given = arguments.paths or ["."]
@@ -278,6 +288,7 @@ def _take_stdin(workspace: Workspace, arguments: argparse.Namespace, data: bytes
     from ..disk import normal
 
     path = normal(arguments.stdin_filename or "stdin.py")
+    workspace.disk.ask_for([path])
     source = workspace.disk.decode(path, data)
     if source is None:
         return []

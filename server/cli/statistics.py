@@ -6,6 +6,8 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, TextIO
 
+from ..report import counted
+
 if TYPE_CHECKING:
     from ..report import Report
 
@@ -17,6 +19,8 @@ def write(report: Report, stream: TextIO, as_json: bool) -> None:
         json.dump([{"code": code, "name": name, "count": count} for (code, name), count in rows], stream, indent=2)
         stream.write("\n")
         return
+    if report.fixed and report.summary:
+        stream.write(f"Fixed {counted(report.fixed, 'finding')}.\n")
     width = max((len(str(count)) for _, count in rows), default=0)
     for (code, name), count in rows:
         stream.write(f"{count:>{width}}  {code}  {name}\n")
