@@ -222,14 +222,16 @@ class Storage:
 
 def flags_hold(node: Node) -> bool:
     """Of a join: whether each leaf that it may be still requires grad (it may have been frozen since)."""
-    todo = [node]
+    todo, seen = [node], {id(node)}
     while todo:
         node = todo.pop()
         if node.leaf is not None:
             if node.leaf.cells.get("requires_grad") is not True:
                 return False
         elif node.phi:
-            todo += node.inputs
+            new = [n for n in node.inputs if id(n) not in seen]
+            seen.update(map(id, new))
+            todo += new
     return True
 
 

@@ -150,8 +150,12 @@ def possible_leaves(tensor: Tensor) -> list[Leaf]:
         return [tensor.leaf]
     found: list[Leaf] = []
     todo = [tensor.node] if tensor.node is not None and tensor.node.phi else []
+    seen: set[int] = set()
     while todo:
         node = todo.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
         if node.leaf is not None:
             found.append(node.leaf)
         elif node.phi:
