@@ -30,6 +30,13 @@ loss = double(model(torch.ones(3, 2))).mean().detach()
 loss.backward()
 """
 
+TRACEBACK = """\
+Traceback (most recent call last):
+  File "{file}", line 6, in <module>
+    loss.backward()
+RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn
+"""
+
 # What Python, pytest, build tools, editors, or a careless import would run.
 PROGRAMS = (
     *(
@@ -71,6 +78,7 @@ def hostile(tmp_path, monkeypatch):
     put(f"{site}/evil.pth", f"import os; open({str(mark)!r}, 'a').write('pth')\n../../../../more\n")
     put(f"{site}/evil/__init__.py", MARK.format(mark=str(mark), name="evil"))
     put(".python-version", "evil\n")
+    put("traceback.txt", TRACEBACK.format(file=project / "runs" / "train.py"))
     put(".envrc", script)
     put(".env", f"PYTHONSTARTUP={project / 'plugin.py'}\n")
     put("pyproject.toml", (
@@ -125,10 +133,13 @@ def test_the_command(hostile, start):
         ["check", "--output-format", "sarif", "runs/train.py", "runs/note.ipynb"],
         ["explain", "GL101"],
         ["rules"],
+        ["why", "traceback.txt"],
+        ["hook", "runs/train.py"],
     ):
         done = run(*start, *arguments)
-        assert done.returncode in (0, 1), (arguments, done.stderr)
-        assert "error" not in done.stderr and "Traceback" not in done.stderr, arguments
+        if arguments[0] != "hook":  # which tells an assistant by its exit code and the error stream
+            assert done.returncode in (0, 1), (arguments, done.stderr)
+            assert "error" not in done.stderr and "Traceback" not in done.stderr, arguments
         assert marks() == "", arguments
     records = json.loads(run(*start, "check", "--output-format", "json").stdout)
     assert {"train.py", "note.ipynb"} <= {Path(record["filename"]).name for record in records}
