@@ -84,6 +84,8 @@ def _checked(block: Block) -> Block:
     other = block.says.get("run by", "")
     if other and not (ROOT / other).exists():
         raise BlockError(f"{block.where}: run by {other}, which is not there")
+    if block.language == "text" and re.search(r"^(\$|gradline|python|pip) ", block.body, re.MULTILINE):
+        raise BlockError(f"{block.where}: these are commands: use sh or console")
     if block.language in ("lua", "elisp", "markdown") and not (reason or other):
         raise BlockError(
             f"{block.where}: say before it: <!-- not run: needs an editor --> or <!-- run by: tests/... -->"

@@ -282,7 +282,7 @@ no-such-command
 @pytest.mark.parametrize(
     "text",
     ["    gradline check", "```\nx\n```", "```ruby\nx\n```", "<!-- not run: it is long -->\n```sh\nx\n```",
-     "<!-- run by: tests/no_such_test.py -->\n```sh\nx\n```", "```lua\nx\n```"],
+     "<!-- run by: tests/no_such_test.py -->\n```sh\nx\n```", "```lua\nx\n```", "```text\n$ gradline check\n```"],
 )  # fmt: skip
 def test_nothing_slips_through(text: str) -> None:
     with pytest.raises(BlockError):
