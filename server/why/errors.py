@@ -12,7 +12,7 @@ from .tracebacks import LINE_LIMIT, Raised
 _ENTRY = re.compile(r"^## ([\w-]+)\n", re.MULTILINE)
 _FIELD = re.compile(r"^- (\w+): (.+)$", re.MULTILINE)
 _PROGRAM = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-SEEKS = frozenset({"", "graph", "inference", "gradients"})
+SEEKS = frozenset({"", "graph", "inference", "gradients", "registration"})
 FIELDS = frozenset({"here", "elsewhere", "when", "seek", "line", "look", "check", "probe", "words"})
 
 

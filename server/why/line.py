@@ -10,11 +10,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from ..facts import INFERENCE, ON, Const, Cut, Leaf, Mode, Number, Tensor, Union, Value
+from ..facts import INFERENCE, ON, Const, Cut, Leaf, Mode, Number, Object, Tensor, Union, Value
 from ..findings import Place, Step
+from ..flow import events
+from ..flow.objects import is_module
 from ..flow.trails import cut_note, mode_note
 from ..insight import Insight, insight
-from ..insight.observe import CUT, FROZEN, PLAIN, Seen
+from ..insight.observe import CUT, FROZEN, PLAIN, Seen, unregistered
 from ..messages import say
 from ..workspace import Workspace
 from .errors import Error
@@ -92,7 +94,13 @@ class Line:
         """What the error proves here, if the entry says what to seek; None where nothing of the kind is known."""
         if self._known is None or not error.seek:
             return None
-        return {"graph": self._dead, "inference": self._inference, "gradients": self._missing}[error.seek]()
+        seek = {
+            "graph": self._dead,
+            "inference": self._inference,
+            "gradients": self._missing,
+            "registration": self._unregistered,
+        }
+        return seek[error.seek]()
 
     # ------------------------------------------------------------ what an error can prove
 
@@ -108,10 +116,47 @@ class Line:
             if FROZEN in states:
                 return Evidence(say("`{name}` is a leaf that does not ask for gradients", name=name), self._made(looks))
             if states == {PLAIN}:
-                return Evidence(
-                    say("nothing that `{name}` was computed from requires grad", name=name), self._made(looks)
-                )
+                title = say("nothing that `{name}` was computed from requires grad", name=name)
+                return Evidence(title, (*self._made(looks), *self._frozen()))
         return None
+
+    def _frozen(self) -> tuple[Step, ...]:
+        """Where the program switches `requires_grad` off."""
+        assert self._known is not None
+        places = dict.fromkeys(
+            event.place
+            for one in self._known.observed
+            for flow in one.flows
+            for event in flow.of(events.GradFlag)
+            if event.value is False
+        )
+        return tuple(Step(place, say("this switches gradients off for what it is set on")) for place in places)
+
+    def _unregistered(self) -> Evidence | None:
+        """Layers in plain containers of a module on the line: they are none of its parameters."""
+        assert self._known is not None
+        for span in sorted(self._spans):
+            for value in (value for look in self._spans[span] for value in look.values):
+                if not isinstance(value, Object) or not is_module(value):
+                    continue
+                for name, kind in unregistered(value):
+                    title = say(
+                        "`{module}` keeps layers in the plain {kind} `{name}`: they are not registered, and are none of its "
+                        "parameters", module=self._text(span), kind=kind, name=name,
+                    )  # fmt: skip
+                    steps = [Step(place, say("it is made here")) for place in self._assigned(value, name)]
+                    return Evidence(title, tuple(steps))
+        return None
+
+    def _assigned(self, owner: Object, name: str) -> list[Place]:
+        assert self._known is not None
+        return list(dict.fromkeys(
+            event.place
+            for one in self._known.observed
+            for flow in one.flows
+            for event in flow.of(events.Attribute)
+            if event.owner is owner and event.name == name
+        ))  # fmt: skip
 
     def _inference(self) -> Evidence | None:
         for span in sorted(self._spans, key=lambda one: (one[1] - one[0], one[0])):

@@ -9,15 +9,17 @@ but a grad mode, an anomaly mode and modules.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-SECONDS = 240  # for all of them; only a program that hangs makes a test wait that long
+SECONDS = 200  # only a program that hangs makes a test wait that long
 
 
 def run(programs: Iterable[tuple[Path, str]], together: bool = False) -> list[str]:
@@ -66,6 +68,8 @@ def _fork(programs: list[list[str]], written: Path) -> list[str]:
     child = os.fork()
     if child == 0:
         try:
+            os.setpgid(0, 0)
+            signal.alarm(SECONDS)
             nowhere = os.open(os.devnull, os.O_RDWR)
             os.dup2(nowhere, 0)
             os.dup2(nowhere, 1)
@@ -80,6 +84,8 @@ def _fork(programs: list[list[str]], written: Path) -> list[str]:
         finally:
             os._exit(0)
     os.waitpid(child, 0)
+    with contextlib.suppress(OSError):
+        os.killpg(child, signal.SIGKILL)  # workers that a program has left behind
     return [(written / str(number)).read_text() for number in range(len(programs))]
 
 

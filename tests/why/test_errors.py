@@ -9,6 +9,7 @@ import pytest
 
 from gradline.rule import rules
 from gradline.why import chosen, errors, explain
+from gradline.why.errors import SEEKS
 from gradline.words import meanings
 
 from . import running
@@ -50,7 +51,7 @@ def test_every_entry_is_complete() -> None:
     for error in errors():
         assert error.messages and error.meaning and error.look, error.name
         assert {*error.here, *error.elsewhere} <= names, error.name
-        assert error.words <= kinds, error.name
+        assert error.words <= kinds and error.seek in SEEKS, error.name
         assert bool(error.program) != (error.name in WITHOUT_PROGRAM), error.name
     assert len({error.name for error in errors()}) == len(errors())
 
