@@ -215,15 +215,14 @@ class TestProbe:
         assert not (train / "ran.txt").exists(), "the folder is kept as it was"
 
     @pytest.mark.parametrize(
-        "answer",
+        ("mode", "answer"),
         [
-            ElicitResult(action="decline"),
-            ElicitResult(action="cancel"),
-            ElicitResult(action="accept", content={"run": False}),
+            ("auto", ElicitResult(action="decline")),
+            ("legacy", ElicitResult(action="cancel")),
+            ("auto", ElicitResult(action="accept", content={"run": False})),
         ],
         ids=["declined", "cancelled", "unticked"],
     )
-    @pytest.mark.parametrize("mode", ERAS)
     def test_runs_nothing_when_the_user_does_not(self, train, answer, mode):
         async def test():
             async with connected(train, answer, mode) as call:
