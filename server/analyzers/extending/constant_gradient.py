@@ -29,8 +29,8 @@ def check(flow: Flow) -> Iterable[Finding]:
         )
         yield Finding(
             "", "", RULE.severity, event.place,
-            say("what this function returns does not depend on its first argument as torch sees it: the gradient is "
-                "exactly zero, and nothing is raised"), trail,
+            say("what the function in {call} returns does not depend on its first argument as torch sees it: the "
+                "gradient is exactly zero, and nothing is raised", call=flow.code(event.place)), trail,
         )  # fmt: skip
 
 

@@ -36,8 +36,8 @@ def check(flow: Flow) -> Iterable[Finding]:
                         continue
                     yield Finding(
                         "", "", RULE.severity, pair.place,
-                        say("two parameters share one memory here and stay two: the step moves it twice, with each one's "
-                            "gradient, and moving or converting the model parts them; assign the Parameter itself"),
+                        say("{code} makes two parameters of one memory: the step moves it twice, with each one's gradient, "
+                            "and moving the model parts them; assign the Parameter itself", code=flow.code(pair.place)),
                         (Step(event.place, say("this step holds both")),
                          Step(backward.value_place, say("both are used for this loss"))),
                     )  # fmt: skip
