@@ -7,15 +7,13 @@ import sys
 import weakref
 from typing import Any
 
-from . import grad_mode, ops, sources
+from . import finite, grad_mode, ops, sources
 from .modules import carry
 from .places import Place, one
 from .run import Run
 
 IDLE_AFTER = 200_000  # calls without a module call or a backward: data is being prepared, stop looking until one comes
 CUT_WALK = 20_000
-MAX_GUARDED = 2_000  # operations whose backward is watched
-GUARD_DEPTH = 3
 MAX_BROADCASTS = 64
 
 
@@ -140,46 +138,6 @@ def _tensors(values: Any, tensor_type: type, size: type, out: list, floats: list
             floats.append(value)
         elif depth < 2 and isinstance(value, (list, tuple)) and type(value) is not size:
             _tensors(value, tensor_type, size, out, floats, depth + 1)
-
-
-def _finite(run: Run, name: str, inputs: list, outputs: Any, place: Place | None) -> None:
-    with run.quiet(), run.torch.no_grad():
-        isfinite = run.torch.isfinite
-        if all(bool(isfinite(o).all()) for o in outputs if o.is_floating_point()):
-            return
-        if all(bool(isfinite(t).all()) for t in inputs if t.is_floating_point()):
-            run.first_bad = {"module": f"{name}()", "op": name, "at": one(place)}
-
-
-def _guard(run: Run, name: str, inputs: list, output: Any, place: Place | None) -> None:
-    """Watch the backward of an operation whose derivative may be infinite: it sees its own gradients come and go.
-
-    The hook lives and dies with the node of the graph, and gives nothing back, so that gradients stay what they are.
-    """
-    before = {t.grad_fn for t in inputs if t.grad_fn is not None}
-    level = [output.grad_fn]
-    for _ in range(GUARD_DEPTH):  # what Python functions are made of: `normalize` divides by a norm
-        for node in level:
-            if type(node).__name__.removesuffix("0").removesuffix("1").removesuffix("Backward") in ops.RISKY_NODES:
-                run.guarded += 1
-                node.register_hook(_watcher(run, name, type(node).__name__, place))
-        level = [n for one in level for n, _ in one.next_functions if n is not None and n not in before][:8]
-
-
-def _watcher(run: Run, name: str, node: str, place: Place | None) -> Any:
-    def watch(gradients: Any, arriving: Any) -> None:
-        if run.done or run.bad_backward is not None or not run.values_visible():
-            return
-        run.safely(look, gradients, arriving)
-
-    def look(gradients: Any, arriving: Any) -> None:
-        isfinite = run.torch.isfinite
-        with run.quiet(), run.torch.no_grad():
-            bad = any(g is not None and not bool(isfinite(g).all()) for g in gradients)
-            if bad and all(g is None or bool(isfinite(g).all()) for g in arriving):
-                run.bad_backward = {"op": name, "node": node, "module": f"the backward of {name}()", "at": one(place)}
-
-    return watch
 
 
 def _no_log_probabilities(run: Run, name: str, source: Any, place: Place | None) -> None:
@@ -338,9 +296,9 @@ def make(run: Run) -> Any:
             early = run.steps < run.options["steps"]
             if (early and name in ops.RISKY) or run.look_everywhere:
                 if run.first_bad is None and run.values_visible():
-                    run.safely(_finite, run, name, inputs, outputs, place)
-                if early and through and name in ops.RISKY and run.guarded < MAX_GUARDED:
-                    run.safely(_guard, run, name, inputs, outputs[0], place)
+                    run.safely(finite.look, run, name, inputs, outputs, place)
+                if early and through and name in ops.RISKY and run.guarded < finite.MAX_GUARDED:
+                    run.safely(finite.guard, run, name, inputs, outputs[0], place)
         if live:
             keys = _cuts(name, inputs, outputs, result, keys, on, frame, place)
         elif name in ops.VALUE and keys and isinstance(result, float):
