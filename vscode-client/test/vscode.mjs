@@ -134,6 +134,10 @@ export class Window {
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
   }
+  /** Whether the file of this name is in front. */
+  async isFront(name) {
+    return (await this.page.locator(".tab.active").filter({ hasText: name }).count()) > 0;
+  }
   /** Waits until the file of this name is the one in front. */
   async title(name) {
     await this.page.locator(".tab.active.selected, .tab.active").filter({ hasText: name }).first().waitFor({ timeout: 20_000 });
@@ -180,16 +184,33 @@ export class Window {
     await found.waitFor({ timeout: PATIENCE });
     return found;
   }
-  /** A click on a link in the code, with the key that makes it one. */
-  async follow(locator) {
-    const box = await locator.boundingBox();
-    const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
-    await this.page.mouse.move(x, y);
-    await this.page.keyboard.down("Control");
-    await this.page.mouse.move(x + 2, y);
-    await this.page.waitForTimeout(500);
-    await this.page.mouse.click(x + 2, y);
-    await this.page.keyboard.up("Control");
+  /** The frame of the webview in which `selector` is there. */
+  async webview(selector, patience = 30_000) {
+    const end = Date.now() + patience;
+    for (;;) {
+      for (const one of this.page.frames().reverse()) {
+        if (one !== this.page.mainFrame() && (await one.locator(selector).count().catch(() => 0)) > 0) return one;
+      }
+      if (Date.now() > end) throw new Error(`no webview with ${selector}`);
+      await this.page.waitForTimeout(200);
+    }
+  }
+  /** A click on a link in text, with the key that makes it one; again if lines have moved under the mouse meanwhile. */
+  async follow(locator, came) {
+    for (let attempt = 0; attempt < 5; attempt++) {
+      const box = await locator.boundingBox();
+      if (box) {
+        const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+        await this.page.mouse.move(x, y);
+        await this.page.keyboard.down("Control");
+        await this.page.mouse.move(x + 2, y);
+        await this.page.waitForTimeout(500);
+        await this.page.mouse.click(x + 2, y);
+        await this.page.keyboard.up("Control");
+      }
+      if (await this.until(came, 4000)) return;
+    }
+    throw new Error("the link leads nowhere");
   }
   /** The computed style of the boldest span of a line that is shown. */
   async plain(line) {

@@ -27,8 +27,7 @@ export async function findings({ page, window, project, shot, check }) {
   const hint = page.locator(".view-line").filter({ hasText: "backward" }).locator("span span").filter({ hasText: /grad\s+off\s+since/ }).first();
   await hint.waitFor({ timeout: 30_000 });
   check("a hint says since when grad mode is off", /data_loader\.py:12/.test(await hint.innerText()), await hint.innerText());
-  await window.follow(hint);
-  await window.title("data_loader.py");
+  await window.follow(hint, () => window.isFront("data_loader.py"));
   check("a click on the hint leads to the origin", true);
 
   const origin = await window.squiggle();

@@ -23,7 +23,7 @@ export async function probe({ page, window, shot, check, hasTorch, project }) {
   await window.command("gradline: Probe: Run and Watch");
   await dialog.waitFor({ timeout: 60_000 });
   await dialog.getByText("Run", { exact: true }).click();
-  const report = await frame(page, "#findings article", PATIENCE);
+  const report = await window.webview("#findings article", PATIENCE);
   const text = await report.locator("body").innerText();
   check("the report names the origin", /data_loader\.py:12/.test(text) && /grad-mode-off/.test(text), text.slice(0, 500));
   check("and has verdicts on what was found before", /confirmed/.test(text));
@@ -31,8 +31,9 @@ export async function probe({ page, window, shot, check, hasTorch, project }) {
   await shot("probe-report");
 
   const link = page.locator(".terminal-wrapper.active .xterm-rows").getByText(/element 0 of tensors/).first();
-  await window.follow(link);
-  const why = await frame(page, "main h3", 30_000);
+  const explained = () => window.webview("main h3", 0).then(() => true, () => false);
+  await window.follow(link, explained);
+  const why = await window.webview("main h3", 30_000);
   check("the error in the terminal is a link to its explanation", /element 0 of tensors/.test(await why.locator("h3").first().innerText()));
   await page.waitForTimeout(800);
   await shot("traceback");
@@ -52,7 +53,9 @@ export async function probe({ page, window, shot, check, hasTorch, project }) {
   await verdict.waitFor({ state: "detached", timeout: 20_000 }).then(() => check("until the code changes", true), () => check("until the code changes", false));
   await window.command("File: Revert File");
   await window.command("gradline: Show the Last Report");
-  const again = await frame(page, "#findings article", 30_000);
+  const again = await window.webview("#findings article", 30_000);
+  await page.waitForTimeout(1000);
+  await shot("probe-page");
   await again.locator("#findings a.mono").filter({ hasText: "data_loader.py:12" }).first().click();
   await window.title("data_loader.py");
   check("a place in the report is a link into the code", await window.until(async () => (await window.at()) === 12));
@@ -81,16 +84,4 @@ export async function probe({ page, window, shot, check, hasTorch, project }) {
 function running() {
   const all = execFileSync("ps", ["-eo", "pid,args"], { encoding: "utf8" }).split("\n");
   return all.filter((line) => /python\S* (forever\.py|\S*\/forever\.py)|child of forever/.test(line));
-}
-
-/** The frame of a webview in which `selector` is there. */
-async function frame(page, selector, patience) {
-  const end = Date.now() + patience;
-  for (;;) {
-    for (const one of page.frames().reverse()) {
-      if (one !== page.mainFrame() && (await one.locator(selector).count().catch(() => 0)) > 0) return one;
-    }
-    if (Date.now() > end) throw new Error(`no webview with ${selector}`);
-    await page.waitForTimeout(200);
-  }
 }
