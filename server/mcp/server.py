@@ -154,7 +154,10 @@ async def probe(
     arguments: Annotated[list[str] | None, Field(description="The arguments of the script.")] = None,
     folder: Annotated[str | None, Field(description="The folder in which it runs.")] = None,
     python: Annotated[
-        str | None, Field(description="The interpreter that has torch. Default: the active environment's.")
+        str | None,
+        Field(
+            description="The interpreter that has torch. Default: the one of the active environment, or of a `.venv` in the folder."
+        ),
     ] = None,
     steps: Annotated[int, Field(description="Optimizer steps to watch.", ge=1)] = 2,
     timeout: Annotated[float, Field(description="Seconds until the run is ended.", gt=0)] = 600,

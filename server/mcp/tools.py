@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..disk import normal, root_above
+from ..disk import ENVIRONMENTS, normal, root_above
 from ..messages import ENGLISH
 from ..report import Entry, Report, here
 from ..report import full as full_report
@@ -137,8 +137,18 @@ def probe_arguments(
     """The arguments of `gradline probe` for this run."""
     given = [target, "--steps", str(steps), "--timeout", str(timeout)]
     given += ["--cwd", folder] if folder is not None else []
+    python = python or _environments_python(folder or ".")
     given += ["--python", python] if python is not None else []
     return [*given, "--", *arguments]
+
+
+def _environments_python(folder: str) -> str | None:
+    """The interpreter of the virtual environment in a folder, as assistants start servers outside of any; None: no such."""
+    if os.environ.get("VIRTUAL_ENV") or os.environ.get("CONDA_PREFIX"):
+        return None  # the probe takes that one
+    inner = ("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")
+    paths = (os.path.abspath(os.path.join(folder, name, *inner)) for name in ENVIRONMENTS)
+    return next((path for path in paths if os.path.isfile(path)), None)
 
 
 def probe_command(given: Sequence[str]) -> tuple[str, str]:

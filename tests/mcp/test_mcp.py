@@ -240,6 +240,20 @@ class TestProbe:
 
         anyio.run(test)
 
+    def test_the_environment_in_the_folder_is_the_programs(self, train):
+        """An assistant starts the server outside of any environment."""
+        own = train / ".venv" / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+        own.parent.mkdir(parents=True)
+        own.symlink_to(sys.executable)
+
+        async def test():
+            async with connected(train, ElicitResult(action="decline")) as call:
+                with pytest.raises(ToolFailed, match="did not agree"):
+                    await call("probe", target="train.py")
+                assert f"{own} train.py" in call.asked[0]
+
+        anyio.run(test)
+
     def test_asks_nothing_when_there_is_nothing_to_run(self, train):
         async def test():
             async with connected(train, ElicitResult(action="accept", content={"run": True})) as call:
