@@ -248,9 +248,9 @@ def run(rounds: int, seed: int, tell: Callable[[str], None] = lambda line: None)
         order = list(ATTACKS)
         for number in range(rounds):
             attack = order[number % len(order)] if number < len(order) else dice.choice(ATTACKS)
+            tell(f"{number + 1} {attack.__name__}")
             attack(siege)
             siege.proof()
-            tell(f"{number + 1} {attack.__name__}: the server is well")
         return siege.vanish()
 
 

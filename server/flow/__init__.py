@@ -105,7 +105,7 @@ def interpret(project: Project, module: Module, wanted: Wanted, watch: Watch | N
     alone.watch = watch
     alone.executed, alone.read, alone.counted, alone.objects = set(), {module.path}, set(), []
     alone.notes.clear()
-    alone.state.shared.pop("handed", None)
+    alone.handed.clear()
     alone.state.journal.clear()
     scope = scopes.open_module(alone, module)
     for unit, owner in left:
@@ -204,9 +204,8 @@ def _guarded(run: Interpreter, action: Callable[[], T]) -> T | None:
 
 
 def _flow(run: Interpreter, module: Module, whole: bool) -> Flow:
-    handed = run.state.shared.get("handed", frozenset())
     return Flow(
-        module, run.events, run.objects, whole, run.complete, handed, run.project, frozenset(run.read),  # type: ignore[arg-type]
+        module, run.events, run.objects, whole, run.complete, frozenset(run.handed), run.project, frozenset(run.read),  # type: ignore[arg-type]
         [str(run.notes["bound"])] if "bound" in run.notes else [], run,
     )  # fmt: skip
 

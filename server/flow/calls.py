@@ -116,9 +116,8 @@ def escape(run: Interpreter, value: Value, depth: int = 3) -> None:
     if isinstance(value, Tensor):
         node, _ = graph_of(value)
         if node is not None:
-            handed = run.state.shared.get("handed", frozenset())
-            if node not in handed:  # type: ignore[operator]
-                run.state.set(run.state.shared, "handed", handed | {node})  # type: ignore[operator]
+            if node not in run.handed:
+                run.state.set(run.handed, node, True)
                 _training.taint(run, node)
         return
     if isinstance(value, Object):

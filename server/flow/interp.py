@@ -193,6 +193,7 @@ class Interpreter:
         self.executed: set[tuple[str, int]] = set()  # (path, offset) of each function that was entered
         self.read: set[str] = set()  # paths whose text the result depends on
         self.objects: list[Object] = []
+        self.handed: dict[object, object] = {}  # nodes that went where they can't be followed; kept by `state`
         self.watch: Watch | None = None
         self.notes: dict[object, object] = {}
         self.compiled: Place | None = None  # what runs now was given to `torch.compile` there
