@@ -19,20 +19,22 @@ def register(server: GradlineServer) -> None:
 
     def look() -> Iterator[None]:
         news: list[str] = []
-        for path in server.documents.paths():
-            if not server.configuration.of(path).enable or failed.get(path) == server.analysis.revision:
-                continue
-            try:
-                if server.engine.look(path, server.analysis.is_disturbed):
-                    news.append(path)
-            except CancelledError:
-                break
-            except Exception:
-                LOG.exception("looking at %s failed", path)
-                failed[path] = server.analysis.revision
-            yield
-        if news:
-            server.refresh_views()
-            server.tell_lines(news)
+        try:
+            for path in server.documents.paths():
+                if not server.configuration.of(path).enable or failed.get(path) == server.analysis.revision:
+                    continue
+                try:
+                    if server.engine.look(path, server.analysis.is_disturbed):
+                        news.append(path)
+                except CancelledError:
+                    break
+                except Exception:
+                    LOG.exception("looking at %s failed", path)
+                    failed[path] = server.analysis.revision
+                yield
+        finally:  # also when something else comes up at the yield: what has been seen would never be told otherwise
+            if news:
+                server.refresh_views()
+                server.tell_lines(news)
 
     server.analysis_quiet.append(look)

@@ -73,9 +73,9 @@ export async function probe({ page, window, shot, check, hasTorch, project }) {
       await shot("probe-running");
       await toast.getByText("Cancel", { exact: true }).click();
     } else {
-      await page.close(); // the last thing that this window does
+      await page.close({ runBeforeUnload: true }); // the last thing that this window does
     }
-    const gone = await window.until(() => running(project).length === 0, 40_000);
+    const gone = await window.until(() => running(project).length === 0, 60_000);
     check(way === "Cancel" ? "cancelling ends both" : "closing the window ends both", gone, running(project).join("\n"));
   }
 }
