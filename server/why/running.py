@@ -12,7 +12,8 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
 
 KEPT = 8_000_000  # bytes of output that are kept: tracebacks stand at its end
 NOT_FOUND, NOT_STARTED = 127, 126  # what shells say of a command that is not there, or can't be run
@@ -38,17 +39,13 @@ class Kept:
 def run(command: Sequence[str]) -> tuple[int, bytes]:
     """The exit code of a command, as a shell has it, and the end of what it wrote. Raises OSError if it can't be started.
 
-    Output goes on to our own, byte for byte, as it comes. Ctrl-C is the command's to handle.
+    Output goes on to our own, byte for byte, as it comes. Ctrl-C and what stops us are the command's to handle.
     """
     kept = Kept()
     sys.stdout.flush()
     sys.stderr.flush()
     channels = _channels()
-    try:
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    except ValueError:  # not in the main thread
-        before = None
-    try:
+    with _signals() as handle:
         process = subprocess.Popen(
             list(command),
             stdout=channels[0].child,
@@ -57,16 +54,34 @@ def run(command: Sequence[str]) -> tuple[int, bytes]:
         )
         for channel in channels:
             os.close(channel.child)
+        for name in ("SIGTERM", "SIGHUP"):  # who stops us means the command
+            handle(name, lambda number, _: process.send_signal(number))
+        handle("SIGWINCH", lambda *_: [channel.resize() for channel in channels])
         relays = [threading.Thread(target=_relay, args=(channel, kept), daemon=True) for channel in channels]
         for relay in relays:
             relay.start()
         code = process.wait()
         for relay in relays:  # something that the command has left running may hold the output open: no waiting for it
             relay.join(1.0)
-    finally:
-        if before is not None:
-            signal.signal(signal.SIGINT, before)
     return (128 - code if code < 0 else code), kept.all()
+
+
+@contextlib.contextmanager
+def _signals() -> Generator[Callable[[str, Any], None], None, None]:
+    """Leaves Ctrl-C to the command; gives a function that sets a handler for a signal, as long as the block runs."""
+    before: dict[int, Any] = {}
+
+    def handle(name: str, handler: Any) -> None:
+        number = getattr(signal, name, None)  # not every system has each
+        if number is not None and threading.current_thread() is threading.main_thread():
+            before.setdefault(number, signal.signal(number, handler))
+
+    try:
+        handle("SIGINT", signal.SIG_IGN)
+        yield handle
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _heed_interrupts() -> None:
@@ -78,13 +93,25 @@ class Channel:
 
     def __init__(self, to: int, terminal: bool) -> None:
         self.to = to
+        self._terminal = terminal
         if terminal:
             import pty
 
             self.ours, self.child = pty.openpty()
-            _like(self.child, to)
+            self.resize()
+            _raw(self.child)
         else:
             self.ours, self.child = os.pipe()
+
+    def resize(self) -> None:
+        """Gives the command's terminal the size of ours."""
+        if self._terminal:
+            import fcntl
+            import termios
+
+            with contextlib.suppress(OSError):
+                size = fcntl.ioctl(self.to, termios.TIOCGWINSZ, b"\0" * 8)
+                fcntl.ioctl(self.ours, termios.TIOCSWINSZ, size)
 
 
 def _channels() -> list[Channel]:
@@ -96,16 +123,14 @@ def _channels() -> list[Channel]:
     return [Channel(end, terminal) for end, terminal in zip(ends, terminals, strict=True)]
 
 
-def _like(child: int, terminal: int) -> None:
-    """Gives a new terminal the size of ours, and takes its own translation of newlines away."""
-    import fcntl
+def _raw(terminal: int) -> None:
+    """Takes a terminal's own translation of newlines away: ours does it."""
     import termios
 
-    with contextlib.suppress(OSError, termios.error):
-        fcntl.ioctl(child, termios.TIOCSWINSZ, fcntl.ioctl(terminal, termios.TIOCGWINSZ, b"\0" * 8))
-        modes = termios.tcgetattr(child)
+    with contextlib.suppress(termios.error):
+        modes = termios.tcgetattr(terminal)
         modes[1] &= ~termios.OPOST
-        termios.tcsetattr(child, termios.TCSANOW, modes)
+        termios.tcsetattr(terminal, termios.TCSANOW, modes)
 
 
 def _relay(channel: Channel, kept: Kept) -> None:

@@ -283,3 +283,22 @@ def test_ctrl_c_is_the_commands(project: Path) -> None:
 def test_an_interrupted_command_needs_no_explanation(project: Path) -> None:
     done = why(project, "--", sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGINT)")
     assert done.returncode == 130 and b"gradline" not in done.stderr
+
+
+def test_who_stops_us_stops_the_command(project: Path) -> None:
+    (project / "waits.py").write_text(
+        textwrap.dedent("""
+            import signal, sys, time
+            signal.signal(signal.SIGTERM, lambda *_: (print("saved", flush=True), sys.exit(6)))
+            print("ready", flush=True)
+            time.sleep(60)
+        """)
+    )
+    process = subprocess.Popen(
+        [*WHY, "--", sys.executable, "waits.py"], cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    process.terminate()
+    out, _ = process.communicate(timeout=60)
+    assert out == b"saved\n" and process.returncode == 6
