@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-TESTS = ("test_probe_findings.py", "test_probe_safety.py", "test_probe_targets.py", "test_probe_ranks.py")
+TESTS = tuple(f"test_probe_{name}.py" for name in ("agent", "findings", "safety", "targets", "ranks", "trainers"))
 VERSIONS = ("1.13.1", "2.1.2", "2.6.0", "2.13.0")
 
 
