@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 
 VARIABLE = "GRADLINE_LANG"  # goes before all others
+LOCALES = ("LC_ALL", "LC_MESSAGES", "LANG")
 
 
 def of_environment(environ: Mapping[str, str]) -> str | None:
@@ -19,18 +20,37 @@ def of_environment(environ: Mapping[str, str]) -> str | None:
 
     if own := environ.get(VARIABLE):
         return spoken(own)
-    locale = next((value for name in ("LC_ALL", "LC_MESSAGES", "LANG") if (value := environ.get(name))), "")
+    locale = next((value for name in LOCALES if (value := environ.get(name))), "")
     if locale.partition(".")[0] in ("", "C", "POSIX"):
         return None
     tags = [*environ.get("LANGUAGE", "").split(":"), locale]
     return next((language for tag in tags if (language := spoken(tag)) is not None), None)
 
 
+def of_windows(number: int) -> str | None:
+    """The language that Windows is shown in, by the number that it has there (2052: Chinese in China)."""
+    from locale import windows_locale
+
+    from .messages import spoken
+
+    return spoken(windows_locale.get(number, ""))
+
+
+def _of_system() -> str | None:
+    """What the system is shown in, where no environment tells; None where that is not known."""
+    if sys.platform != "win32":
+        return None
+    import ctypes
+
+    return of_windows(ctypes.windll.kernel32.GetUserDefaultUILanguage())
+
+
 def for_terminal() -> None:
-    """Speak to people in the language of the environment, if the terminal can write it."""
+    """Speak to people in the language of the environment or of Windows, if the terminal can write it."""
     from .messages import ENGLISH, use
 
-    language = of_environment(os.environ) or ENGLISH
+    told = any(os.environ.get(name) for name in (VARIABLE, *LOCALES))
+    language = (of_environment(os.environ) if told else _of_system()) or ENGLISH
     use(language if language == ENGLISH or _writes(language) else ENGLISH)
 
 

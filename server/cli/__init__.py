@@ -118,7 +118,8 @@ def _refused(error: OSError) -> str:
 
 def _speak() -> None:
     """In the language of the environment; English, which most are told, costs nothing."""
-    if any(name in os.environ for name in ("GRADLINE_LANG", "LC_ALL", "LC_MESSAGES", "LANG")):
+    names = ("GRADLINE_LANG", "LC_ALL", "LC_MESSAGES", "LANG")
+    if sys.platform == "win32" or any(name in os.environ for name in names):
         from .. import language
 
         language.for_terminal()

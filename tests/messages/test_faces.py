@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gradline.language import of_environment
+from gradline.language import of_environment, of_windows
 from gradline.words import explained
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -129,6 +129,13 @@ def test_the_list_of_rules(check):
 )
 def test_the_environment_is_read_as_gettext_reads_it(environment, language):
     assert of_environment(environment) == language
+
+
+@pytest.mark.parametrize(
+    ("number", "language"), [(2052, "zh-cn"), (4100, "zh-cn"), (1028, None), (1033, "en"), (0, None)]
+)
+def test_the_numbers_that_windows_has_for_languages(number, language):
+    assert of_windows(number) == language
 
 
 def test_every_word_is_explained_in_chinese_too():
