@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 LINE_LIMIT = 4000  # characters of a line that are looked at; no frame and no first line of a message is longer
 MESSAGE_LINES = 60  # of one exception's message; torch's longest (a checkpoint's) shows its tensors in the first ten
+PREFIX_LIMIT, PREFIXES_LEARNED = 200, 16  # characters and number of the prefixes that a text teaches
 SHOWN_LINES = 40  # source lines that IPython shows of one frame
 
 # Without one of these there is no traceback; what stands before the first of them need not be looked at.
@@ -114,13 +115,28 @@ def read(text: str) -> list[Raised]:
     """The exceptions in a text, in order, those of one process together."""
     if _QUOTED.search(text):
         text = re.sub(r"^(?:> ?)+", "", text, flags=re.MULTILINE)
+    if "(most recent call last):\\n" in text:  # a log of JSON
+        text = re.sub(r"\\(u[0-9a-fA-F]{4}|.)", _unescaped, text)
     marks = [at for word in _MARKS if (at := text.find(word)) >= 0]
     if not marks:
         return []
     begin = max(text.rfind("\n", 0, min(marks)), 0)
     readers: dict[str, _Reader] = {}
+    learned: dict[str, re.Pattern[str]] = {}  # what stands before a header may stand before the lines after it
+
+    def learn(prefix: str) -> None:
+        shape = re.sub(r"\d+", lambda _: r"\d+", re.escape(prefix))
+        if prefix.strip() and len(prefix) < PREFIX_LIMIT and len(learned) < PREFIXES_LEARNED:
+            learned.setdefault(shape, re.compile(shape))
+
     for line in re.split(r"\r\n|\n|\r", text[begin:]):
         rank, clean = _clean(line[:LINE_LIMIT])
+        if (header := _HEADER.search(clean)) is not None:
+            learn(clean[: header.start()])
+        for shape in learned.values():
+            if (found := shape.match(clean)) is not None:
+                clean = clean[found.end() :]
+                break
         reader = readers.get(rank)
         if reader is None:
             reader = readers[rank] = _Reader(rank)
@@ -129,6 +145,12 @@ def read(text: str) -> list[Raised]:
     for reader in readers.values():
         found += reader.end()
     return found
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    """What an escape of JSON stands for."""
+    what = found[1]
+    return chr(int(what[1:], 16)) if len(what) > 1 else {"n": "\n", "t": "\t", "r": "\r"}.get(what, what)
 
 
 def _clean(line: str) -> tuple[str, str]:

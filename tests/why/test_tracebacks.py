@@ -5,6 +5,7 @@ The program of `project/` loses its graph in `features.py`, line 3; that is what
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import textwrap
@@ -89,6 +90,10 @@ AROUND: dict[str, Callable[[str], str]] = {
     "syslog": each("May  1 12:00:00 node7 train[4711]: "),
     "a logger": lambda text: "2026-05-01 12:00:00,123 - root - ERROR - training failed\n" + text,
     "a logger with the header on its line": lambda text: "ERROR:root:" + text,
+    "a logger's own format on each line": each("2026-05-01 12:00:00 [ERROR] train.loop: "),
+    "mpirun --tag-output": each("[1,0]<stderr>:"),
+    "a log of JSON": lambda text: '{"level": "error", "log": ' + json.dumps(text) + "}",
+    "a log of JSON from Windows": lambda text: json.dumps({"log": re.sub(r'"[^"]*/bug/(\w+)', r'"C:\\new\\bug\\\1', text)}),
     "a progress bar before it": lambda text: "\r  3%|▎         | 3/100 [00:01<00:32]\r  4%|▍  | 4/100" + "\n" + text,
     "much before and after": lambda text: "epoch 1 loss 0.3\n" * 500 + text + "\nclean up\nwandb: done\n" * 50,
     "windows line ends": lambda text: text.replace("\n", "\r\n"),
