@@ -27,6 +27,7 @@ MARKERS = ("pyproject.toml", "gradline.toml", ".gradline.toml", "setup.py", "set
 IGNORE_FILES = (".gitignore", ".ignore")  # the later one wins, as in ripgrep and ruff
 ENVIRONMENTS = (".venv", "venv", "env", ".env")  # looked for in the project's root and above
 MAX_TEXT = 1_000_000  # bytes of an ignore file, a `.pth` file or a `pyvenv.cfg`; real ones have a few hundred
+MAX_LINES = 1_000_000  # of one program; each costs some hundred bytes of memory to read
 MAX_BYTES = 50_000_000  # a Python text longer than this is data; reading it would only cost memory
 
 
@@ -147,11 +148,18 @@ class Disk:
             from . import notebooks  # most checks meet none
 
             try:
-                return notebooks.read(decoded.text).source(path)
+                return self._bounded(path, notebooks.read(decoded.text).source(path))
             except notebooks.NotebookError as error:
                 self._problem(path, f"can't be read: {error}", path in self._asked)
                 return None
-        return text.Source(decoded.text, path)
+        return self._bounded(path, text.Source(decoded.text, path))
+
+    def _bounded(self, path: str, source: text.Source) -> text.Source | None:
+        """The source, unless it has more lines than anybody writes."""
+        if source.text.count("\n") <= MAX_LINES:
+            return source
+        self._problem(path, f"has more than {MAX_LINES:,} lines and was not read", path in self._named)
+        return None
 
     def is_file(self, path: str) -> bool:
         folder, _, name = path.rpartition("/")

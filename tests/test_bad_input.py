@@ -239,6 +239,18 @@ def test_absurd_sizes(folder):
     assert run.stderr.count("is larger than 50 MB and was not read") == 2
 
 
+def test_more_lines_than_anybody_writes(folder):
+    (folder / "data.py").write_text("x\n" * 1_000_001)
+    cell = {"cell_type": "code", "metadata": {}, "outputs": [], "source": ["x\n"] * 1_000_001}
+    (folder / "n.ipynb").write_text(json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    run = check(folder, "--output-format", "json")
+    assert (run.returncode, codes(run)) == (1, ["GL102"])
+    said = [
+        f"gradline: warning: {name} has more than 1,000,000 lines and was not read" for name in ("data.py", "n.ipynb")
+    ]
+    assert run.stderr.splitlines() == said
+
+
 def test_imports_in_a_circle(folder):
     for name, other in (("a", "b"), ("b", "c"), ("c", "a")):
         (folder / f"{name}.py").write_text(f"from {other} import *\nimport {other} as x\nfrom . import {other}\n")
