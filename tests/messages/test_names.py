@@ -12,7 +12,7 @@ from gradline.text import Source
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from rule_claims import Gradline  # noqa: E402
+from rule_claims import Gradline
 
 
 @pytest.mark.parametrize(
