@@ -790,6 +790,23 @@ PROGRAMS = {
             optimizer.step()
         """,
     ),
+    "lists-that-are-emptied": (
+        "what a turn puts into a list does not outlive it",
+        """
+        losses, outputs = [], []
+        for x in torch.randn(5, 8, 4):
+            output = model(x)
+            loss = output.mean()
+            losses.append(loss)
+            outputs.append((output, 1))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            print(sum(float(one.detach()) for one in losses), len(outputs))
+            losses.clear()
+            del outputs[:]
+        """,
+    ),
     "einops-to-a-number": (
         "a reduction to nothing is a single number",
         """

@@ -50,7 +50,9 @@ from ..units import Unit
 from . import events, scopes
 
 # Bounds. Each is generous for hand-written training code; what is passed ends the path without a claim.
-STEP_LIMIT = 50_000  # statements and calls for one entry point: about a second; of 120 scripts of public packages one has more
+STEP_LIMIT = (
+    50_000  # statements and calls for one entry point: about a second; of 120 scripts of public packages one has more
+)
 DEPTH_LIMIT = 24  # calls inside calls; the deepest chain of three large packages is 14
 UNROLL_LIMIT = 6  # a literal sequence this short is passed item by item (`for phase in ("train", "val")`)
 ALONE_STEP_LIMIT = 1_500  # the same for a function that is judged alone: it is one of very many
@@ -381,7 +383,10 @@ class Interpreter:
                     self.state.delete(owner.attrs, target.name)
                     _modules.take_apart(self, owner)
             elif isinstance(target, ir.Sub):
-                self.eval(target.value)  # `del module._parameters[name]`
+                owner = self.eval(target.value)  # `del module._parameters[name]`
+                whole = isinstance(target.index, ir.Slice) and target.index[1:] == (None, None, None)
+                if whole and isinstance(owner, Sequence):  # `del losses[:]`
+                    self.state.set(owner.cells, "items", ())
         return False
 
     def do_break(self, s: ir.Break) -> bool:

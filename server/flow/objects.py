@@ -438,6 +438,8 @@ def keep(run: Interpreter, value: Value, how: str, container: Value, place: Plac
     added = run.notes.setdefault("sums", {})
     before = added.get(place)  # type: ignore[attr-defined]
     carried = before is not None and before in kept
+    if isinstance(container, Sequence):
+        carried = container.cells.get("items") != ()  # something of an earlier turn is still in it
     if isinstance(container, Tensor) and container.node is not None:
         added[place] = container.node  # type: ignore[index]
     run.record(events.Kept(place, run.stack, value, how, container, gone, carried))  # type: ignore[arg-type]

@@ -49,7 +49,7 @@ def check(flow: Flow) -> Iterable[Finding]:
 
 def _freed_later(flow: Flow, kept: events.Kept) -> events.Backward | None:
     """The backward that frees the graph in the same turn of a loop over which the list lives on."""
-    if not kept.loops or kept.value.node is None or not flow.whole or not flow.complete:
+    if not kept.loops or not kept.carried or kept.value.node is None or not flow.whole or not flow.complete:
         return None
     turn = kept.loops[-1]
     others = (e for e in flow.of(events.Kept) if e.container is kept.container and e.place == kept.place and e.loops)
