@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+
 from .. import ir
 from ..facts import (
     FOREIGN,
