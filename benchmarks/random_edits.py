@@ -11,7 +11,8 @@ a request about a random place must be answered without an error. Tokens by diff
 
 A text that is no Python may be read with the help of the last one that was (`units.cut`), so that what is known does
 not come and go while a line is half typed. Only where the fresh check differs, and only if the text is no Python, the
-server may say what a fresh check says that was given that last text first; such edits are counted.
+server may say what a fresh check says that was given that text first, or, as answers are remembered, one of the `KEPT` such
+texts before; these edits are counted.
 
 The projects are the example of the README, programs of the rules' pages (as files, and cut into notebooks), files of
 torch, if it is installed, and the `.py` files of every folder given. Ends with 1 if anything differed.
@@ -44,6 +45,7 @@ from gradline.workspace import Workspace  # noqa: E402
 from tests.lsp.client import REAL, Client  # noqa: E402
 
 SETTLES = 5.0  # seconds without news that a server gets to come to what is expected
+KEPT = 12  # earlier texts that were Python
 ENOUGH = 5  # edits that went wrong, after which the run ends
 PER_PROJECT = 40  # edits, then the next project
 PHRASES = (
@@ -82,15 +84,19 @@ class Text:
     version: int = 1
     before: list[str] = field(default_factory=list)
     units: units.Units | None = None  # as a server that reads each text has cut it
+    goods: list[str] = field(default_factory=list)
     first: str = ""
 
     def __post_init__(self) -> None:
         self.first = self.text
 
-    def good(self, text: str) -> str:
-        """The last text before this one, if this one is broken, that was not; else this one."""
+    def good(self, text: str) -> list[str]:
+        """The texts before this one, if this one is broken, that were not, the last one first; else none."""
         self.units = units.cut(text, self.units)
-        return self.units.text if self.units.good is None else self.units.good.text
+        if self.units.good is None:
+            self.goods = [text, *(one for one in self.goods if one != text)][:KEPT]
+            return []
+        return self.goods
 
 
 class Editor:
@@ -322,31 +328,36 @@ class Session:
                 path = paths[item.uri]
                 if item.uri in before:
                     workspace.project.update(path, Source(before[item.uri], path))
-                    workspace.project.module(path)
+                    _read(workspace, path)
                 workspace.project.update(path, Source(item.text, path))
             found = workspace.check(list(paths.values())).findings
             return {
                 uri: sorted(_finding(finding, texts[uri], 0) for finding in found[path]) for uri, path in paths.items()
             }
 
-        good = {item.uri: good for item in edited if (good := item.good(item.text)) != item.text}
+        good = {item.uri: good for item in edited if (good := item.good(item.text))}
         self._judge(folder, expected, good, {item.uri: item.version for item in edited}, edits)
 
     def _judge(
         self,
         folder: Path,
         expected: Callable[[dict[str, str]], dict[str, list[Any]]],
-        good: dict[str, str],
+        good: dict[str, list[str]],
         versions: dict[str, int],
         edits: object,
     ) -> None:
         """Compares what is shown with `expected({})`, or, where texts are broken, with what they were before."""
         fresh = expected({})
         self.report.findings += sum(map(len, fresh.values()))
-        helped = expected(good) if good else fresh
-        if self.settles([fresh, helped], versions):  # a server that had this text before may remember either
+        helped = expected({uri: texts[0] for uri, texts in good.items()}) if good else fresh
+        if self.settles([fresh, helped], versions):
             self.report.helped += helped != fresh
             return
+        for number in range(1, max(map(len, good.values()), default=0)):
+            before = {uri: texts[min(number, len(texts) - 1)] for uri, texts in good.items()}
+            if self._is(expected(before), versions):
+                self.report.helped += 1
+                return
         differing = {
             uri: {"shown": self.shown.get(uri), "fresh": found, "version": versions.get(uri)}
             for uri, found in fresh.items()
@@ -429,7 +440,7 @@ class Session:
             workspace = Workspace([])
             if before:
                 workspace.project.update(str(path), Source(before[whole.uri], str(path)))
-                workspace.project.module(str(path))
+                _read(workspace, str(path))
             workspace.project.update(str(path), notebooks.read(raw).source(str(path)))
             expected: dict[str, list[Any]] = {item.uri: [] for item in texts}
             for finding in workspace.check([str(path)]).findings[str(path)]:
@@ -438,7 +449,7 @@ class Session:
             return {uri: sorted(some) for uri, some in expected.items()}
 
         good = whole.good(book.program)
-        before = {} if good == book.program else {whole.uri: good}
+        before = {whole.uri: good} if good else {}
         self._judge(path, expected, before, {item.uri: item.version for item in texts}, edits)
 
 
@@ -446,6 +457,12 @@ def _raw(cells: list[str]) -> str:
     """A notebook as it stands in a file."""
     made = [{"cell_type": "code", "source": text, "metadata": {}, "outputs": []} for text in cells]
     return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": made})
+
+
+def _read(workspace: Workspace, path: str) -> None:
+    """Makes the engine cut a text: a later one that is broken is then anchored in it."""
+    module = workspace.project.module(path)
+    assert module is not None and module.units is not None
 
 
 def _forget() -> None:
