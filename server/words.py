@@ -12,7 +12,7 @@ import functools
 import re
 from collections.abc import Iterator
 from importlib import resources
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from . import ir
 from .messages import ENGLISH, used
@@ -119,8 +119,9 @@ def _search(
 def _search_keywords(unit: Unit, known: set[str], found: list[tuple[int, int, str, ir.Expr | None, int]]) -> None:
     """Keywords of calls: their names have no place in the IR, and stand before their values."""
     if any(name in unit.text for name in known):
-        for node in _nodes(unit.ir):
-            for name, value in node.keywords if type(node) is ir.Call else ():
+        calls: list[Any] = [node for node in _nodes(unit.ir) if type(node) is ir.Call]
+        for node in calls:
+            for name, value in node.keywords:
                 start, end = ir.unpack(node.at)[0], ir.unpack(value.at)[0]
                 if name in known and (at := unit.text.rfind(name, start, end)) >= 0:
                     found.append((unit.start + at, unit.start + at + len(name), name, node.func, unit.start))

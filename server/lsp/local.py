@@ -83,6 +83,7 @@ class Local:
         self._files = None
         self._workspace.disk.forget()
         for path in paths:
+            self._found.pop(path, None)  # it may be gone; if not, it is checked again
             if path not in self._open:
                 self._tell(path, None)
 

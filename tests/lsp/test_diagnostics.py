@@ -136,7 +136,9 @@ def test_what_is_found_during_the_scan_comes_in_parts(tmp_path: Path) -> None:
         uris: list[str] = []
         parts = 0
         while True:
-            message = client.wait(lambda message: message.get("method") == "$/progress" or message.get("id") == identifier)
+            message = client.wait(
+                lambda message: message.get("method") == "$/progress" or message.get("id") == identifier
+            )
             items = message["params"]["value"]["items"] if "method" in message else message["result"]["items"]
             uris += [item["uri"] for item in items]
             if "method" not in message:
