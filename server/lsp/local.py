@@ -37,6 +37,7 @@ class Local:
         self._files: list[str] | None = None
         self._found: Findings = {}  # as last checked
         self._looked: dict[str, Insight] = {}  # open documents as last looked at
+        self._told: dict[str, Insight] = {}  # what `look` has last said was news: a hover may look before
         self._refused: dict[str, None] = {}  # settings that can't be used, as sentences
         self._workspace = Workspace(self._roots)
 
@@ -62,6 +63,7 @@ class Local:
         if source is None:
             self._open.pop(path, None)
             self._looked.pop(path, None)
+            self._told.pop(path, None)
         else:
             self._open[path] = source
             self._take_in(path)
@@ -174,7 +176,7 @@ class Local:
         return known if moved is None else None
 
     def look(self, path: str, cancelled: Callable[[], bool]) -> bool:
-        known = self._looked.get(path)
+        known = self._told.get(path)
         try:
             new = insight.insight(self._workspace.project, path, cancelled)
         except engine.CancelledError as error:
@@ -182,7 +184,7 @@ class Local:
         if new is None or new is known:
             return False
         new.settle()
-        self._looked[path] = new
+        self._looked[path] = self._told[path] = new
         return True
 
     def _insight(self, path: str) -> tuple[Insight | None, Moved | None]:
