@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import marshal
 import os
+import queue
 import subprocess
 import sys
 import threading
@@ -116,16 +117,18 @@ def serve() -> None:
     from .config import Configuration
     from .workspace import Workspace
 
-    asks, answers = sys.stdin.buffer, sys.stdout.buffer
+    answers = sys.stdout.buffer
+    asked: queue.SimpleQueue[Any] = queue.SimpleQueue()
     sys.stdout = sys.stderr
     gc.disable()
+    threading.Thread(target=_listen, args=(asked,), daemon=True).start()
     try:
-        roots, file, isolated = marshal.load(asks)
+        roots, file, isolated = asked.get()
         workspace = Workspace(roots, Configuration(file, None, isolated))
         project, disk = workspace.project, workspace.disk
         told: set[str] = set()
         while True:
-            chunk: list[str] = marshal.load(asks)
+            chunk: list[str] = asked.get()
             disk.ask_for(chunk)
             analyses: dict[str, Any] = {}
             for path in chunk:
@@ -134,5 +137,14 @@ def serve() -> None:
             effects = {path: effect for path, effect in project.effects().items() if path not in told}
             told.update(effects)
             _send(answers, (analyses, disk.seen, disk.listed(), effects, [tuple(each) for each in disk.problems]))
-    except (EOFError, OSError, KeyboardInterrupt):
+    except (OSError, KeyboardInterrupt):
         return
+
+
+def _listen(asked: queue.SimpleQueue[Any]) -> None:
+    """Takes what is asked; when nobody is there to ask any more, this process ends, whatever it is doing."""
+    try:
+        while True:
+            asked.put(marshal.load(sys.stdin.buffer))
+    finally:
+        os._exit(0)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -206,3 +209,34 @@ def test_workers_that_break_leave_nothing_undone(ask, tmp_path, monkeypatch):
     monkeypatch.setattr(jobs, "BOOT", "raise SystemExit(3)  # {path}")
     broken = Asked(ask.folder, tmp_path / "other", jobs=2)
     assert broken.analysed == 3 and broken.findings == wanted.findings
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks for processes in /proc")
+def test_workers_do_not_outlive_who_asked_them(ask):
+    """The command is killed while its workers are at work."""
+    for number in range(60):
+        (ask.folder / f"many_{number}.py").write_text(TRAIN * 30)
+    command = [sys.executable, "-m", "gradline", "check", "--no-cache", "--jobs", "2", str(ask.folder)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while process.poll() is None and len(_workers(process.pid)) < 2:
+        time.sleep(0.01)
+    workers = _workers(process.pid)
+    assert len(workers) == 2
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 20
+    while any(Path(f"/proc/{pid}/cmdline").exists() for pid in workers):
+        assert time.monotonic() < deadline, "a worker lives on"
+        time.sleep(0.02)
+
+
+def _workers(parent: int) -> list[str]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            child = entry.name.isdecimal() and f"PPid:\t{parent}\n" in (entry / "status").read_text()
+            if child and b"gradline.jobs" in (entry / "cmdline").read_bytes():
+                found.append(entry.name)
+        except OSError:
+            continue
+    return found
