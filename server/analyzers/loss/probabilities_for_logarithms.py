@@ -29,6 +29,7 @@ def check(flow: Flow) -> Iterable[Finding]:
                 say("{call} gets probabilities and wants their logarithms: it takes each probability for the logarithm "
                     "of one", call=flow.code(use.place)),
                 (Step(origin, say("the softmax before the loss")),),
+                data=(("graph", not isinstance(use.input, Tensor) or use.input.live),),
             )  # fmt: skip
 
 
@@ -42,8 +43,11 @@ def _without_graph(value: Value) -> Place | None:
 def fix(finding: Finding, context: FixContext) -> Fix | None:
     """Write `log_softmax` for `softmax`.
 
-    Needs: the trail ends at the call of the softmax, or at the layer of a `Sequential`.
+    Needs: the trail ends at the call of the softmax, or at the layer of a `Sequential`. None if what comes out of it has
+    no graph: then the arguments may be swapped.
     """
+    if not finding.get("graph"):
+        return None
     origin = finding.trail[-1].place
     tree = context.scope_tree(origin)
     if tree is None:

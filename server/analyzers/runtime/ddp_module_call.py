@@ -93,6 +93,8 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     inner: Any = tree and tree.exactly(finding.place, tree.cst.Attribute)
     if tree is None or inner is None or inner.attr.value != "module":
         return None
+    if not isinstance(tree.parent(inner), tree.cst.Call):
+        return None  # another method of the model, which the wrapper has not
     return Fix(say("Call the wrapper"), Applicability.SAFE, tree.unwrap(inner, inner.value))
 
 
