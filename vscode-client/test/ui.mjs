@@ -9,7 +9,7 @@ import { themes } from "./ui/themes.mjs";
 import { trail } from "./ui/trail.mjs";
 import { walkthrough } from "./ui/walkthrough.mjs";
 
-const SCENES = { findings, themes, places, trail, walkthrough, probe }; // the probe closes the window
+const SCENES = { findings, themes, places, trail, walkthrough, probe }; // the probe ends the extension host
 
 /** `fresh(name)` gives a new home and project, `only` names the scenes that are wanted. */
 export async function look({ tools, fresh, vsix, python, hasTorch, shots, start, only }) {

@@ -68,6 +68,7 @@ export async function start(tools, { home, vsix, settings = {}, machine = {}, tr
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
   return {
     page,
+    pid: child.pid,
     remote: (file) => `vscode-remote://127.0.0.1:${port}${file}`,
     async open(folder, payload = []) {
       const query = new URLSearchParams({ folder });

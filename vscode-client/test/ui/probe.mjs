@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 
 const PATIENCE = 180_000;
 
-export async function probe({ page, window, shot, check, hasTorch, project }) {
+export async function probe({ page, code, window, shot, check, hasTorch, project }) {
   if (!hasTorch) {
     console.log("skip  the probe: the interpreter (PYTHON) has no torch");
     return;
@@ -62,7 +62,7 @@ export async function probe({ page, window, shot, check, hasTorch, project }) {
   await window.command("View: Close All Editors");
 
   await window.file("forever.py");
-  for (const way of ["Cancel", "window"]) {
+  for (const way of ["Cancel", "kill"]) {
     await window.command("gradline: Probe: Run and Watch");
     await dialog.waitFor({ timeout: 60_000 });
     await dialog.getByText("Run", { exact: true }).click();
@@ -73,11 +73,24 @@ export async function probe({ page, window, shot, check, hasTorch, project }) {
       await shot("probe-running");
       await toast.getByText("Cancel", { exact: true }).click();
     } else {
-      await page.close({ runBeforeUnload: true }); // the last thing that this window does
+      process.kill(extensionHost(code.pid), "SIGKILL"); // no code of ours runs any more
     }
     const gone = await window.until(() => running(project).length === 0, 60_000);
-    check(way === "Cancel" ? "cancelling ends both" : "closing the window ends both", gone, running(project).join("\n"));
+    check(way === "Cancel" ? "cancelling ends both" : "they end with the extension host, even if that is killed", gone, running(project).join("\n"));
   }
+}
+
+/** The process below another one in which extensions run. */
+function extensionHost(pid) {
+  const all = execFileSync("ps", ["-eo", "pid,ppid,args"], { encoding: "utf8" });
+  const rows = [...all.matchAll(/^\s*(\d+)\s+(\d+) (.*)$/gm)].map(([, own, parent, args]) => ({ own, parent, args }));
+  const below = (row) => {
+    for (let at = row; at; at = rows.find(({ own }) => own === at.parent)) if (Number(at.parent) === pid) return true;
+    return false;
+  };
+  const found = rows.filter((row) => /type=extensionHost/.test(row.args) && below(row));
+  if (found.length !== 1) throw new Error(`${found.length} extension hosts`);
+  return Number(found[0].own);
 }
 
 /** What runs of forever.py. */
