@@ -55,7 +55,7 @@ def run(edits: int, seed: int, tell: Callable[[str], None] = lambda line: None) 
             client.open(path.as_uri(), path.read_text())
             lines[path] = path.read_text().count("\n")
         done = 0
-        for part in range(edits // 10, edits + 1, edits // 10):
+        for number, part in enumerate(range(edits // 10, edits + 1, edits // 10), 1):
             while done < part:
                 path = dice.choice(paths)
                 uri, at = path.as_uri(), dice.randrange(lines[path])
@@ -71,7 +71,8 @@ def run(edits: int, seed: int, tell: Callable[[str], None] = lambda line: None) 
                     done += len(typed) + 1
                 client.diagnostics(uri)
                 client.seen.clear()
-            time.sleep(REST)
+            if number in (WARM, 10):
+                time.sleep(REST)
             marks.append(rss(client.process.pid))
             tell(f"{done} edits: {marks[-1]:.1f} MiB")
     return marks[WARM - 1], marks[-1]
