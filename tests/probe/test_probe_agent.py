@@ -156,7 +156,10 @@ for n in (8, 9, 10):
 """})  # fmt: skip
     report = quick(folder, "main.py", "--keep-compile")
     assert report["exception"] is None and report["steps"] == 2 and said(report) == set(), report["findings"]
-    assert [(e["at"]["file"], e["at"]["line"]) for e in report["compile"]["breaks"]] == [(str(folder / "main.py"), 9)]
+    if report["torch"].startswith(("2.0", "2.1")):
+        return  # their dynamo says nothing of a jump: that the run is as it should be is all
+    breaks = [(e["at"]["file"], e["at"]["line"]) for e in report["compile"]["breaks"]]
+    assert breaks == [(str(folder / "main.py"), 9)]
     assert any("size mismatch" in e["reason"] for e in report["compile"]["recompiles"]), report["compile"]
     assert {row["grad"] for row in report["parameters"]} == {"ok"}
 

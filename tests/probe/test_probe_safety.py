@@ -173,7 +173,7 @@ subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
 def test_the_time_limit_ends_the_whole_tree_and_leaves_a_report(tmp_path: Path) -> None:
     folder, marker = tmp_path / "program", f"gradline-test-{os.getpid()}-limit"
     write(folder, {"main.py": CHILDREN.replace("{marker}", marker) + "step()\ntime.sleep(600)\n"})
-    report = probe(folder, "main.py", "--timeout", "20")
+    report = probe(folder, "main.py", "--timeout", "15")
     assert "time limit" in report["stopped"] and report["steps"] == 1
     assert alive(marker) == []
 

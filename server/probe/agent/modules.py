@@ -17,7 +17,12 @@ def install(run: Run) -> None:
     Module = run.torch.nn.Module
 
     # dynamo traces hooks too: this is a constant to it, so that nothing of ours gets into the user's graphs
-    compiling = getattr(getattr(run.torch, "compiler", None), "is_compiling", None) or (lambda: False)
+    compiling = getattr(getattr(run.torch, "compiler", None), "is_compiling", None)
+    if compiling is None:
+        if run.options.get("keep_compile"):
+            run.note("modules are not watched: this torch would compile the probe's hooks into the program's graphs")
+            return
+        compiling = bool
 
     def before(module: Any, args: Any) -> None:
         if compiling():

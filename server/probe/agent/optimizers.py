@@ -22,6 +22,8 @@ def install(run: Run) -> None:
     Optimizer, Module = module.Optimizer, run.torch.nn.Module
     init, zero_grad, module_zero = Optimizer.__init__, Optimizer.zero_grad, Module.zero_grad
     hooks = hasattr(module, "register_optimizer_step_pre_hook")  # since torch 2.0
+    if run.options.get("keep_compile") and not hasattr(getattr(run.torch, "compiler", None), "is_compiling"):
+        hooks = False  # this dynamo takes what calls the hooks off the optimizers
 
     @functools.wraps(init)
     def __init__(self: Any, params: Any, *args: Any, **kwargs: Any) -> None:
@@ -83,6 +85,7 @@ def _wrap_step(run: Run, cls: type) -> None:
         return result
 
     stepped._gradline = True  # type: ignore[attr-defined]
+    stepped.hooked = False  # type: ignore[attr-defined]  # else dynamo would take it off
     cls.step = stepped  # type: ignore[attr-defined]
     run.undo.append(lambda: setattr(cls, "step", step))
 
