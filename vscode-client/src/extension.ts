@@ -46,8 +46,8 @@ export function activate(context: vscode.ExtensionContext): Api {
     vscode.commands.registerCommand("gradline.showPlaces", (uri: string, position: WirePosition, places: WirePlace[]) =>
       showPlaces(running, uri, position, places),
     ),
-    vscode.commands.registerCommand("gradline.openPlace", ({ uri, range }: vscode.Location) =>
-      vscode.window.showTextDocument(uri, { selection: range }),
+    vscode.commands.registerCommand("gradline.openPlace", (uri: string, line: number, character: number) =>
+      vscode.window.showTextDocument(vscode.Uri.parse(uri, true), { selection: new vscode.Range(line, character, line, character) }),
     ),
     vscode.workspace.onDidChangeConfiguration((event) => {
       if (affectsStart(event)) {

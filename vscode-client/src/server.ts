@@ -213,7 +213,9 @@ function stateName(state: State): string {
 function goThere(hint: vscode.InlayHint): vscode.InlayHint {
   for (const part of typeof hint.label === "string" ? [] : hint.label) {
     if (part.location) {
-      part.command = { command: "gradline.openPlace", title: vscode.l10n.t("Go There"), arguments: [part.location] };
+      // plain values: a hint goes to the server and back to be completed
+      const { uri, range: { start } } = part.location;
+      part.command = { command: "gradline.openPlace", title: vscode.l10n.t("Go There"), arguments: [uri.toString(), start.line, start.character] };
       part.location = undefined;
     }
   }

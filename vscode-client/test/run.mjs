@@ -28,6 +28,18 @@ function workspace(name) {
     filter: (source) => path.basename(source) !== "__pycache__",
   });
   fs.cpSync(path.join(import.meta.dirname, "project"), project, { recursive: true });
+  // what a program said: output, then the traceback
+  const train = path.join(project, "train.py");
+  const said = [
+    "some output before",
+    "Traceback (most recent call last):",
+    `  File "${train}", line 35, in <module>`,
+    "    main()",
+    `  File "${train}", line 27, in main`,
+    "    loss.backward()",
+    "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn",
+  ];
+  fs.writeFileSync(path.join(project, "said.txt"), said.join("\n"));
   return { home, project };
 }
 

@@ -1,8 +1,5 @@
 // What leads elsewhere: the gutter's line, the status bar, lenses, the explanation of a traceback.
-import fs from "node:fs";
-import path from "node:path";
-
-export async function places({ page, window, project, shot, check }) {
+export async function places({ page, window, shot, check }) {
   await window.file("train.py");
   await window.squiggle();
   await window.line(27);
@@ -30,17 +27,6 @@ export async function places({ page, window, project, shot, check }) {
   await window.squiggle();
   check("the gutter's line is broken at a cut", await window.until(async () => (await icons()).some((image) => image.includes("line-cut"))), (await icons()).join());
 
-  const train = path.join(project, "train.py");
-  const lines = [
-    "some output before",
-    "Traceback (most recent call last):",
-    `  File "${train}", line 35, in <module>`,
-    "    main()",
-    `  File "${train}", line 27, in main`,
-    "    loss.backward()",
-    "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn",
-  ];
-  fs.writeFileSync(path.join(project, "said.txt"), lines.join("\n"));
   await window.file("said.txt");
   await page.keyboard.press("Control+a");
   await window.command("gradline: Explain Traceback (Selection");
