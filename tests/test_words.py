@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from gradline.project import Module
 from gradline.text import Source
-from gradline.units import cut
 from gradline.words import meanings, words
 
 

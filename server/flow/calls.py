@@ -115,10 +115,9 @@ def escape(run: Interpreter, value: Value, depth: int = 3) -> None:
         return
     if isinstance(value, Tensor):
         node, _ = graph_of(value)
-        if node is not None:
-            if node not in run.handed:
-                run.state.set(run.handed, node, True)
-                _training.taint(run, node)
+        if node is not None and node not in run.handed:
+            run.state.set(run.handed, node, True)
+            _training.taint(run, node)
         return
     if isinstance(value, Object):
         if value.cells.get("escaped"):
