@@ -1143,6 +1143,8 @@ def with_flag(run: Interpreter, tensor: Tensor, args: Args, place: Place | None,
     if flag is None:
         return tensor
     truth = run.truth(flag)
+    if truth is True and run.state.mode.kind == INFERENCE:
+        return replace(tensor, certain=False)  # a leaf to some operations, and none to others
     if truth is True:
         leaf = Leaf(how, place, "tensor")
         leaf.storage = tensor.storage or leaf.storage
