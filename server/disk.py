@@ -111,6 +111,7 @@ class Disk:
         self._listings: dict[str, dict[str, bool]] = {}
         self._search: dict[str, list[str]] = {}
         self._sites: dict[str, tuple[str, ...]] = {}
+        self._project_roots: dict[str, str] = {}  # of the files in a folder
         self._asked: set[str] = set()
         self._named: set[str] = set()
 
@@ -200,6 +201,7 @@ class Disk:
         self._listings.clear()
         self._search.clear()
         self._sites.clear()
+        self._project_roots.clear()
         self.problems.clear()
 
     def digest(self, path: str) -> bytes | None:
@@ -364,6 +366,12 @@ class Disk:
     # Imports
 
     def _project_root(self, path: str) -> str:
+        own = _folder(path)
+        if own not in self._project_roots:
+            self._project_roots[own] = self._find_project_root(path)
+        return self._project_roots[own]
+
+    def _find_project_root(self, path: str) -> str:
         inside = [root for root in self.roots if path.startswith(root.rstrip("/") + "/")]
         top = max(inside, key=len, default="")
         for folder in _parents(path):

@@ -36,14 +36,16 @@ class Checked(NamedTuple):
 
 
 # Objects made between two collections of garbage during an analysis: most of them are still in use, and looking
-# through them at Python's own pace (700) costs as much as the analysis.
+# through them at Python's own pace (700) costs as much as the analysis. Only the young ones are looked through: what
+# has survived once is what the analysis is made of.
 COLLECT_AFTER = 200_000
+OLD = 10_000
 
 
 @contextlib.contextmanager
-def _collecting_rarely() -> Generator[None, None, None]:
+def collecting_rarely() -> Generator[None, None, None]:
     before = gc.get_threshold()
-    gc.set_threshold(max(COLLECT_AFTER, before[0]), before[1], before[2])
+    gc.set_threshold(max(COLLECT_AFTER, before[0]), OLD, OLD)
     try:
         yield
     finally:
@@ -82,7 +84,7 @@ class Workspace:
         A file over which the engine breaks becomes a problem; the others are checked all the same.
         """
         paths = list(paths)
-        with _collecting_rarely():
+        with collecting_rarely():
             result = self._checked(paths, cancelled)
         self._raw = {path: found for path, found in result.findings.items() if found}
         return Checked(

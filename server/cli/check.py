@@ -93,13 +93,16 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _measured(workspace: Workspace, arguments: argparse.Namespace) -> Outcome:
     """Checks once; with `--timings` it also says where the time went."""
+    from ..workspace import collecting_rarely
+
     if not arguments.timings:
-        return check_once(workspace, arguments)
+        with collecting_rarely():
+            return check_once(workspace, arguments)
     from ..report import below, clean, here
     from .timings import Timings
 
     timings = Timings()
-    with timings.measuring():
+    with timings.measuring(), collecting_rarely():
         outcome = check_once(workspace, arguments)
     sys.stdout.flush()
     timings.say(sys.stderr, lambda path: clean(below(path, here()) or path))
