@@ -74,6 +74,7 @@ class Module:
     _imports: list[tuple[int, str, tuple[str, ...]]] | None = field(default=None, repr=False)
 
     _units: Units | None = field(default=None, init=False, repr=False)
+    switches: bool | None = field(default=None, init=False, repr=False)  # see `Project.may_switch`; None: nobody asked
 
     @property
     def units(self) -> Units:
@@ -139,7 +140,7 @@ class Project:
         self.files = files
         self._overlay: dict[str, Source] = {}
         self._modules: dict[str, Module | None] = {}
-        self._resolved: dict[tuple[str, str], str | None] = {}
+        self._resolved: dict[tuple[str, int, str], str | None] = {}
         self._paths: dict[str, str | None] = {}  # of a dotted name's folder and stem, the file or folder that is it
         self._switching: dict[str, bool] = {}
         self._first: dict[str, object] = {}  # `effect` of modules before it was first edited, if it was
@@ -270,16 +271,19 @@ class Project:
 
     def resolve(self, importer: Module, level: int, dotted: str) -> Module | None:
         """The module that an import in `importer` leads to; None if it is not the project's (or not to be read)."""
-        if level:
-            folder = importer.folder
-            for _ in range(level - 1):
-                folder = posixpath.dirname(folder)
-            return self._at(posixpath.join(folder, *dotted.split(".")) if dotted else folder)
-        key = (importer.folder, dotted)
+        key = (importer.folder, level, dotted)
         if key not in self._resolved:
-            self._resolved[key] = self._find(importer, dotted)
+            self._resolved[key] = self._beside(importer, level, dotted) if level else self._find(importer, dotted)
         found = self._resolved[key]
         return self._at(found) if found is not None else None
+
+    @staticmethod
+    def _beside(importer: Module, level: int, dotted: str) -> str:
+        """Where a relative import leads."""
+        folder = importer.folder
+        for _ in range(level - 1):
+            folder = posixpath.dirname(folder)
+        return posixpath.join(folder, *dotted.split(".")) if dotted else folder
 
     def submodule(self, package: Module, name: str) -> Module | None:
         """The module `package.name`, if there is such a file or folder."""
@@ -373,18 +377,24 @@ class Project:
 
     @staticmethod
     def _switches(module: Module) -> bool:
-        """Whether the module's own top level switches, or calls a function of the module that does."""
-        text = module.source.text
-        if not any(word in text for word in SWITCHING_WORDS) or not SWITCHES.search(text):
-            return False
-        top: list[str] = []
-        switching: list[str] = []
-        for unit in module.units:
-            if unit.kind == "class" or unit.is_def:
-                if SWITCHES.search(unit.text):
-                    switching.append(unit.name)
-            elif not unit.text.startswith(("import", "from", "if __name__")):
-                if SWITCHES.search(unit.text):
-                    return True
-                top.append(unit.text)
-        return any(re.search(rf"\b{name}\b", text) for name in switching for text in top)
+        if module.switches is None:
+            module.switches = _switches(module)
+        return module.switches
+
+
+def _switches(module: Module) -> bool:
+    """Whether the module's own top level switches, or calls a function of the module that does."""
+    text = module.source.text
+    if not any(word in text for word in SWITCHING_WORDS) or not SWITCHES.search(text):
+        return False
+    top: list[str] = []
+    switching: list[str] = []
+    for unit in module.units:
+        if unit.kind == "class" or unit.is_def:
+            if SWITCHES.search(unit.text):
+                switching.append(unit.name)
+        elif not unit.text.startswith(("import", "from", "if __name__")):
+            if SWITCHES.search(unit.text):
+                return True
+            top.append(unit.text)
+    return any(re.search(rf"\b{name}\b", text) for name in switching for text in top)

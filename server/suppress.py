@@ -67,6 +67,11 @@ class Outcome(NamedTuple):
     unused: tuple[Finding, ...]
 
 
+def speaks(text: str) -> bool:
+    """Whether a text may have comments of ours, which may be unused."""
+    return "gradline:" in text.lower()
+
+
 def apply(
     path: str,
     text: str,
@@ -80,8 +85,7 @@ def apply(
     was on in this file: a comment for a rule that was off is not called unused.
     """
     found = tuple(findings)
-    lowered = text.lower()
-    if "gradline:" not in lowered and (not found or "noqa" not in lowered):
+    if not speaks(text) and (not found or "noqa" not in text.lower()):
         return Outcome(found, ())
     comments = _comments(text)
     if not comments:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 from collections.abc import Generator
 
@@ -74,6 +75,11 @@ def instance_alone(run: Interpreter, cls: Class) -> Object | None:
     return instance
 
 
+@functools.lru_cache(8192)
+def _stored_in(text: str) -> tuple[str, ...]:
+    return tuple(_STORES.findall(text)) if "self." in text else ()
+
+
 def stored_elsewhere(cls: Class) -> set[str]:
     """Attributes that methods other than `__init__` assign: their value is not the one `__init__` gave."""
     names: set[str] = set()
@@ -84,5 +90,5 @@ def stored_elsewhere(cls: Class) -> set[str]:
             if unit.kind == "class" and unit.name == base.name:
                 for child in unit.children:
                     if child.name != "__init__":
-                        names.update(_STORES.findall(child.text))
+                        names.update(_stored_in(child.text))
     return names
