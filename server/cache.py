@@ -133,7 +133,8 @@ class Answer:
             touched = {finding.place.path, *(step.place.path for step in finding.trail)}
             touched |= {edit.path for edit in fix.edits} if fix is not None else set()
             known = [analyses[path].reads for path in touched if path in analyses]
-            reads = tuple(frozenset().union(*known)) if len(known) == len(touched) else None
+            every: frozenset[str] = frozenset[str]().union(*known)
+            reads = tuple(every) if len(known) == len(touched) else None
             fixes.append((plain.of_finding(finding), plain.of_fix(fix), reads))
         return Kept(
             dict(disk.seen),
