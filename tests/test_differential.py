@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("torch")
+# Programs about which something was claimed that torch contradicted.
+ONCE_WRONG = (101652, 200157, 300304, 403590, 403799, 404622)
 FOLDER = str(Path(__file__).parents[1] / "benchmarks" / "differential")
 
 
@@ -17,7 +19,7 @@ def test_no_contradictions() -> None:
         import compare
     finally:
         sys.path.remove(FOLDER)
-    report = compare.compare(range(120))
+    report = compare.compare([*range(120), *ONCE_WRONG])
     assert not report.crashed
     assert not report.contradictions, "\n".join(map(str, report.contradictions[:10]))
     assert report.places > 3_000 and report.incomplete == 0

@@ -64,7 +64,7 @@ def make_context(run: Interpreter, name: str, args: Args, e: ir.Call) -> Value:
 def switch(run: Interpreter, mode: Mode, record: bool = True) -> None:
     """Set grad mode. Inside inference mode nothing but leaving it turns recording on (claim M30)."""
     before = run.state.mode
-    if before.kind == INFERENCE and mode.kind in (ON, OFF) and not mode.how.startswith("torch.inference_mode"):
+    if before.kind == INFERENCE and mode.kind in (ON, OFF, MAYBE) and not mode.how.startswith("torch.inference_mode"):
         mode = Mode(INFERENCE, before.place, before.how, before.persistent, before.stack)
     if record:
         run.record(events.Switch(mode.place or run.place(0), run.stack, mode, before, mode.persistent))  # type: ignore[arg-type]

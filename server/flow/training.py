@@ -608,9 +608,12 @@ def tensor_flag(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Cal
         return owner
     node, _ = graph_of(owner)
     if truth is True and node is None:
-        leaf = Leaf("tensor", place, "tensor")
-        leaf.storage = owner.storage or leaf.storage
-        new = replace(owner, leaf=leaf, node=leaf.node, certain=owner.certain)
+        if run.state.mode.kind == INFERENCE:
+            new = replace(owner, certain=False)  # a leaf to some operations, and none to others
+        else:
+            leaf = Leaf("tensor", place, "tensor")
+            leaf.storage = owner.storage or leaf.storage
+            new = replace(owner, leaf=leaf, node=leaf.node, certain=owner.certain)
         if e is not None and isinstance(e.func, ir.Attr):
             _tensors.rebind(run, e.func.value, new, owner)
         return new
