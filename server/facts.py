@@ -220,8 +220,12 @@ class Storage:
     cells: dict[str, object] = field(default_factory=dict)
 
 
+# Values that a tensor may be one of, after which nothing is claimed: a function of hundreds of branches joins as many.
+JOIN_LIMIT = 256
+
+
 def flags_hold(node: Node) -> bool:
-    """Of a join: whether each leaf that it may be still requires grad (it may have been frozen since)."""
+    """Of a join: whether each leaf that it may be surely requires grad still (it may have been frozen since)."""
     todo, seen = [node], {id(node)}
     while todo:
         node = todo.pop()
@@ -232,6 +236,8 @@ def flags_hold(node: Node) -> bool:
             new = [n for n in node.inputs if id(n) not in seen]
             seen.update(map(id, new))
             todo += new
+            if len(seen) > JOIN_LIMIT:
+                return False
     return True
 
 
