@@ -248,9 +248,13 @@ def torch_function(run: Interpreter, name: str, args: Args, e: ir.Call | None) -
         name = f"{name}_"  # `F.relu(x, inplace=True)` is `F.relu_(x)`
     result = operate(run, name, list(args.positional), e, args)
     op = torchlib.op(name)
-    if (inplace or (op is not None and op.inplace)) and e is not None and args.positional:
+    if op is not None and (inplace or op.inplace) and e is not None and args.positional:
         owner = args.positional[0]
         if isinstance(owner, Tensor) and not owner.opaque:
+            if inplace and not op.inplace and isinstance(result, Tensor) and result.node is not None:
+                # `F.silu(x, inplace=True)`: backward gets a copy of the input as it was.
+                kept = tuple(one for one in result.node.saved if one[0] is not owner.storage)
+                result = replace(result, node=replace(result.node, saved=kept))
             short = name.rpartition(".")[2]
             how = f"{short}(..., inplace=True)" if not short.endswith("_") else f"{short}(...)"
             result = changed(run, owner, owner, result, run.place(e.at), short, how, e.args[0] if e.args else None)

@@ -400,14 +400,16 @@ def augment(run: Interpreter, s: ir.AugAssign) -> None:
     if isinstance(old, Sequence) and s.op == "+":
         extend(run, old, value)
         return
-    if (isinstance(old, Tensor) and not old.opaque) or isinstance(old, ParameterOf):
+    writes = isinstance(old, ParameterOf) or (isinstance(old, Tensor) and not old.opaque)
+    writes = writes and s.op != "@"  # torch has no `@` in place: the name gets a new tensor
+    if writes:
         new = _tensors.inplace_binary(run, s.op, old, value, s)
     else:
         new = _tensors.binary(run, s.op, old, value, ir.Bin(s.at, s.op, s.target, s.value))
     if s.op == "+" and isinstance(new, Tensor) and new.live:
         keep(run, value, "sum", new, run.place(s.value.at))
     if isinstance(s.target, ir.Name):
-        if isinstance(old, Tensor) and not old.opaque:
+        if writes and isinstance(old, Tensor):
             _tensors.rebind(run, s.target, new, old)
         else:
             run.bind(s.target.id, new)

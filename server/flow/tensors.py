@@ -385,7 +385,7 @@ def one_output(
     result = recorded(
         run, shown, found, place, rank, kind, storage,
         zero=grad == "zero", error=op.error if grad == "error" else "", sure=sure,
-        saves={"always": True, "never": False}.get(op.frees), view=op.alias == "always" or op.alias == "sometimes",
+        saves={"always": True, "never": False}.get(op.frees), view=op.alias != "never" and not op.inplace,
         saved=saved_by(run, op, inputs, storage), op=op.name,
     )  # fmt: skip
     short = op.name.rpartition(".")[2].rstrip("_")
@@ -770,9 +770,16 @@ def unary(run: Interpreter, op: str, value: Value, e: ir.Unary) -> Value:
 
 
 def inplace_binary(run: Interpreter, op: str, old: Value, value: Value, s: ir.AugAssign) -> Value:
-    result = binary(run, op, old, value, ir.Bin(s.at, op, s.target, s.value))
+    """`target op= value`: what the method in place does, `mul_` for `*=`, which saves less than `mul`."""
+    written_as = ir.Bin(s.at, op, s.target, s.value)
     target = as_tensor(old) if isinstance(old, ParameterOf) else old
     assert isinstance(target, Tensor)
+    if isinstance(value, (Object, GradOf)):
+        result = binary(run, op, old, value, written_as)
+    else:
+        result = operate(run, f"{BINARY[op].replace('torch.', 'torch.Tensor.')}_", [old, value], written_as, shown=op)
+        if op == "+" and isinstance(result, Tensor) and result.live:
+            dead_term(run, old, value, result, written_as)
     return written(run, target, result, run.place(s.at), f"{op}=", keep=isinstance(old, ParameterOf), old=old)
 
 
