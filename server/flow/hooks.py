@@ -88,6 +88,24 @@ def after_forward(run: Interpreter, obj: Object, args: Args, result: Value) -> V
     return result
 
 
+# ---------------------------------------------------------------- an optimizer that steps within the backward
+
+
+def after_accumulation(run: Interpreter, args: Args) -> None:
+    """`p.register_post_accumulate_grad_hook(f)`: each backward calls it, and what it steps is stepped then.
+
+    When that is, among the other gradients of the backward, is not followed: nothing is claimed of these optimizers.
+    """
+    for hook in args.all():
+        stepped: list[events.Event] = []
+        if isinstance(hook, Function):
+            _tried(run, hook, [UNKNOWN], stepped)
+        _calls.escape(run, hook)
+        for event in stepped:
+            if isinstance(event, events.Step):
+                _calls.escape(run, event.optimizer)
+
+
 # ---------------------------------------------------------------- what a hook of the backward returns
 
 
@@ -121,8 +139,8 @@ def _made(result: Value) -> tuple[tuple[Place, str], ...]:
     return ((place, "returned"),) if place is not None else ()
 
 
-def _tried(run: Interpreter, hook: Function, args: list[Value]) -> Value:
-    """What a hook returns, without what else it does."""
+def _tried(run: Interpreter, hook: Function, args: list[Value], seen: list[events.Event] | None = None) -> Value:
+    """What a hook returns, without what else it does; that is put into `seen`."""
     state, recorded = run.state, len(run.events)
     mark = state.mark()
     state.mode = Mode(OFF)
@@ -130,6 +148,8 @@ def _tried(run: Interpreter, hook: Function, args: list[Value]) -> Value:
         return _calls.call(run, hook, Args(args, {}), None)
     finally:
         state.undo(mark)
+        if seen is not None:
+            seen.extend(run.events[recorded:])
         del run.events[recorded:]
 
 

@@ -591,6 +591,8 @@ def tensor_flag(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Cal
             tensor = as_tensor(owner) if isinstance(owner, ParameterOf) else owner
             if isinstance(tensor, Tensor):
                 _hooks.check_tensor_hook(run, tensor, args.positional[0], args.place(0, "hook") or run.place(e.at))
+        if name == "register_post_accumulate_grad_hook":
+            _hooks.after_accumulation(run, args)
         return UNKNOWN
     flag = args.get(0, "requires_grad", Const(True))
     truth = run.truth(flag) if flag is not None else True
