@@ -228,7 +228,7 @@ def _entry(project: Project, module: Module) -> set[str] | None:
 
 
 def fix(project: Project, finding: Finding) -> Fix | None:
-    """The fix of a finding, verified: with it applied the finding is gone and no new one has come.
+    """The fix of a finding, verified: with it applied the finding is gone and no new one that fails a check has come.
 
     None if the rule has none, or none that is right here.
     """
@@ -248,7 +248,7 @@ def fix(project: Project, finding: Finding) -> Fix | None:
 
 
 def cures(project: Project, finding: Finding, edits: Sequence[Edit]) -> bool:
-    """Whether these edits make the finding go without bringing a new one, seen from everybody who had it."""
+    """Whether these edits make the finding go without bringing one that fails a check, seen from everybody who had it."""
     from .edits import apply
 
     paths = {edit.path for edit in edits} | {finding.place.path} | {step.place.path for step in finding.trail}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from fixture import MemoryFiles, parse
 
-from gradline.check import check
+from gradline.check import check, fix
+from gradline.edits import Applicability, apply
 from gradline.project import Project
 
 HEAD = """\
@@ -654,3 +655,67 @@ def test_what_is_wrong_is_said(name: str) -> None:
 @pytest.mark.parametrize("name", RIGHT)
 def test_what_is_right_is_not(name: str) -> None:
     assert said(HEAD + RIGHT[name]) == []
+
+
+# What the fixes of a program's findings make of one line; None: they leave it as it is, since what they could do to it
+# would not cure it.
+UPDATES = {
+    "w = w - 0.1 * w.grad": "w -= 0.1 * w.grad",
+    "w = w + (-0.1 * w.grad)": "w += (-0.1 * w.grad)",
+    "w = w - 0.1 * w.grad - 0.01 * w": None,
+    "w = 0.9 * w - 0.1 * w.grad": None,
+}
+
+
+@pytest.mark.parametrize("update", UPDATES)
+def test_an_update_by_hand_is_made_in_place_or_left(update: str) -> None:
+    program = f"""
+import torch
+
+x, y = torch.randn(16, 4), torch.randn(16, 1)
+w = torch.randn(4, 1, requires_grad=True)
+for _ in range(3):
+    loss = ((x @ w - y) ** 2).mean()
+    loss.backward()
+    with torch.no_grad():
+        {update}
+    w.grad.zero_()
+"""
+    with pytest.raises((RuntimeError, AttributeError)):
+        exec(program, {})
+    memory = MemoryFiles({"main.py": program})
+    project = Project(memory)
+    found = check(project, memory.paths()).findings
+    findings = [f for of_file in found.values() for f in of_file if f.severity.fails]
+    assert {f.name for f in findings} == {"detached-loss", "none-grad"}
+    fixes = [found for f in findings if (found := fix(project, f)) is not None]
+    better = UPDATES[update]
+    if better is None:
+        assert not fixes
+        return
+    assert [f.applicability for f in fixes] == [Applicability.SAFE]
+    fixed = apply(program, fixes[0].edits)
+    assert fixed == program.replace(update, better)
+    exec(fixed, {})
+
+
+def test_no_fix_puts_with_around_what_computes_nothing() -> None:
+    program = """
+import torch
+from torch import nn
+
+def prepare(model):
+    torch.set_grad_enabled(False)
+    torch.backends.cudnn.benchmark = True
+    model.eval()
+    return model
+
+model = prepare(nn.Linear(4, 1))
+model(torch.randn(8, 4)).mean().backward()
+"""
+    memory = MemoryFiles({"main.py": program})
+    project = Project(memory)
+    found = check(project, memory.paths()).findings
+    findings = [f for of_file in found.values() for f in of_file if f.severity.fails]
+    assert {f.name for f in findings} == {"grad-mode-left-off", "backward-under-grad-off"}
+    assert [fix(project, f) for f in findings] == [None, None]

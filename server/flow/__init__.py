@@ -79,7 +79,8 @@ class Flow:
 
     @functools.cached_property
     def _called(self) -> dict[Leaf, str]:
-        return naming.called(self.objects)
+        scope = self.run.scopes.get(self.module.path) if self.run is not None else None
+        return naming.called(self.objects, scope.names if scope is not None else None)
 
 
 def interpret(project: Project, module: Module, wanted: Wanted, watch: Watch | None = None) -> Iterator[Flow]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from collections.abc import Mapping as Mapping_
 
-from ..facts import Leaf, Mapping, Object, Tensor
+from ..facts import External, Leaf, Mapping, Object, Tensor
 from ..messages import Text, listed, say
 from ..text import Source
 
@@ -27,15 +28,23 @@ def shown_code(how: str) -> str:
     return how if isinstance(how, Text) else f"`{how}`"
 
 
-def called(objects: Iterable[Object]) -> dict[Leaf, str]:
-    """The parameters of these modules, each by its path from the class of the outermost one: `Net.encoder.weight`."""
+def called(objects: Iterable[Object], variables: Mapping_[str, object] | None = None) -> dict[Leaf, str]:
+    """The parameters of these modules, each by its path from the class of the outermost one: `Net.encoder.weight`.
+
+    A module of the library is called by its variable, where it has one of `variables`: its class says nothing.
+    """
     from .objects import is_module  # which comes with the whole interpreter
 
+    own: dict[int, str] = {}
+    for name, value in (variables or {}).items():
+        if isinstance(value, Object) and isinstance(value.cls, External):
+            own.setdefault(id(value), name)
     trees = [(obj, dict(paths(obj))) for obj in dict.fromkeys(objects) if is_module(obj)]
     names: dict[Leaf, str] = {}
     for obj, tree in sorted(trees, key=lambda item: -len(item[1])):  # the outermost module has the most parameters
         for leaf, path in tree.items():
-            names.setdefault(leaf, f"{obj.label}{path}" if obj.label else path.removeprefix("."))
+            label = own.get(id(obj), obj.label)
+            names.setdefault(leaf, f"{label}{path}" if label else path.removeprefix("."))
     return names
 
 

@@ -70,6 +70,48 @@ def mend(context: FixContext, at: Place, places: Iterable[Place]) -> Mended | No
     )
 
 
+def by_hand(context: FixContext, cut: Place) -> tuple[Edit, ...] | None:
+    """What makes the updates by hand in place that stand under this cut: `w = w - lr * w.grad` becomes `w -= lr * w.grad`.
+
+    None if there are none; nothing if one of them cannot be made in place. An update must not get into the graph:
+    without the cut its result would be no leaf, and its `.grad` None from then on.
+    """
+    tree = context.scope_tree(cut)
+    if tree is None:
+        return None
+    cst = tree.cst
+    node = tree.find(cut, cst.Call, cst.Attribute, cst.Name)
+    if node is None or tree.place(node) != cut:
+        return None
+    item = tree.parent(node)
+    region: Any = tree.parent(item) if isinstance(item, cst.WithItem) else None
+    start, end = tree.span(region if region is not None else tree.statement(node))
+    found: list[Edit] = []
+    for assign in tree.nodes(cst.Assign):
+        first, last = tree.span(assign)
+        reads = {
+            tree.code(read.value) for read in _within(tree, assign.value, cst.Attribute) if read.attr.value == "grad"
+        }
+        targets = {tree.code(target.target) for target in assign.targets}
+        if not (start <= first and last <= end) or not reads & targets:
+            continue
+        value: Any = assign.value
+        sums = isinstance(value, cst.BinaryOperation) and isinstance(value.operator, (cst.Add, cst.Subtract))
+        if region is None or not sums or value.lpar or len(targets) != 1 or tree.code(value.left) not in targets:
+            return ()
+        sign = "+=" if isinstance(value.operator, cst.Add) else "-="
+        right, right_end = tree.outer_span(value.right)
+        found.append(Edit(tree.path, first, right, f"{tree.code(value.left)} {sign} "))
+        if right_end < last:
+            return ()
+    return tuple(found) or None
+
+
+def _within(tree: Tree, node: Any, kind: Any) -> list[Any]:
+    start, end = tree.span(node)
+    return [one for one in tree.nodes(kind) if start <= tree.span(one)[0] and tree.span(one)[1] <= end]
+
+
 def _mend_one(context: FixContext, place: Place, at: Place) -> tuple[Mended, list[Place]] | None:
     """What takes this one cut back, and the places of all cuts that are gone with it."""
     tree = context.scope_tree(place)

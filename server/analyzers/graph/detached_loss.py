@@ -13,7 +13,7 @@ from ...flow.trails import call_steps, cut_steps
 from ...flow.training import parts_of
 from ...messages import say
 from ...rule import Rule
-from ._mending import mend
+from ._mending import by_hand, mend
 
 if TYPE_CHECKING:
     from ...flow import Flow
@@ -85,9 +85,14 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
 
     Needs: the place is the receiver of `backward`; each cut on the way is a step of the trail, and the origin is the
     last: the whole call (`pred.detach()`, `torch.tensor(losses)`), the attribute (`pred.data`), or the context manager
-    (`torch.no_grad()` in the `with` or the decorator). The trail is empty if the receiver is the cut.
+    (`torch.no_grad()` in the `with` or the decorator). The trail is empty if the receiver is the cut. Where the cut
+    is that of an update by hand (`w = w - lr * w.grad`), the update stays in it and is made in place.
     """
     places = [step.place for step in finding.trail] or [finding.place]
+    updates = by_hand(context, places[-1])
+    if updates is not None:
+        # Out of the graph is right for an update; what it must not do is to make another tensor.
+        return Fix(say("Update it in place"), Applicability.SAFE, updates) if updates else None
     mended = mend(context, finding.place, places)
     if mended is None:
         return None

@@ -13,6 +13,7 @@ from ...flow.trails import cut_note, mode_note
 from ...flow.training import walk
 from ...messages import say
 from ...rule import Rule
+from ..parameters._held import all_known, held
 from ._hidden import hidden
 from ._mending import mend
 
@@ -22,7 +23,11 @@ if TYPE_CHECKING:
 
 def check(flow: Flow) -> Iterable[Finding]:
     for event, cut, leaves, made in untrained(flow):
-        yield _finding(flow, event, cut, leaves, made)
+        other = _elsewhere(flow, event, cut)
+        if other:
+            yield _wrong_module(flow, event, cut, leaves, made, other)
+        else:
+            yield _finding(flow, event, cut, leaves, made)
 
 
 def untrained(flow: Flow) -> Iterator[tuple[events.Backward, Cut, list[Leaf], Place]]:
@@ -38,8 +43,8 @@ def untrained(flow: Flow) -> Iterator[tuple[events.Backward, Cut, list[Leaf], Pl
         if isinstance(node, Node):
             found = walk(node)
             reached |= {id(leaf) for leaf in (*found.sure, *found.maybe)}
-    held = _held(flow, reached)
-    if not held:
+    idle = _idle(flow, reached)
+    if not idle:
         return
     explained = {id(backward) for _, stopped in hidden(flow) for backward in stopped}
     for event in backwards:
@@ -47,11 +52,53 @@ def untrained(flow: Flow) -> Iterator[tuple[events.Backward, Cut, list[Leaf], Pl
             continue  # nothing at all is reached, or a leaf that hides this: other rules say it
         told: set[int] = set()
         for cut, leaves in sorted(_lost(event, reached), key=_blame):
-            wanted = [leaf for leaf in leaves if id(leaf) in held and id(leaf) not in told]
+            wanted = [leaf for leaf in leaves if id(leaf) in idle and id(leaf) not in told]
             if not wanted:
                 continue
             told |= {id(leaf) for leaf in wanted}
-            yield event, cut, wanted, held[id(wanted[0])]
+            yield event, cut, wanted, idle[id(wanted[0])]
+
+
+def _elsewhere(flow: Flow, event: events.Backward, cut: Cut) -> list[Leaf]:
+    """What the loss trains in place of what the optimizers hold: parameters that none of them has.
+
+    Nothing, if a gradient reaches something that an optimizer holds, if it is not known what one holds, or if the
+    parameters stand behind the cut (`critic(generator(x).detach())`) and not beside it (a target): then the cut is to
+    blame, and not the optimizer.
+    """
+    meeting = [node for node in event.nodes if cut in node.cuts]
+    if not meeting or not all(any(source.leaf is None for source in node.inputs) for node in meeting):
+        return []
+    if not all_known(flow) or any(one.optimizer.cells.get("escaped") for one in flow.of(events.OptimizerMade)):
+        return []
+    taken = held(flow)
+    reached = [leaf for backward in flow.of(events.Backward) for leaf in backward.reached]
+    if any(leaf in taken for leaf in reached) or any(not one.exact for one in flow.of(events.OptimizerMade)):
+        return []
+    return [
+        leaf
+        for leaf in event.reached
+        if leaf.kind in ("weights", "parameter")
+        and leaf.cells.get("requires_grad") is True
+        and not any(leaf.cells.get(why) for why in ("escaped", "kept-by-hand", "grad-read"))
+    ]
+
+
+def _wrong_module(
+    flow: Flow, event: events.Backward, cut: Cut, leaves: list[Leaf], made: Place, other: list[Leaf]
+) -> Finding:
+    """The optimizer was given one module, and the loss trains another one."""
+    optimizer = next(one for one in flow.of(events.OptimizerMade) if one.place == made)
+    mode = cut.mode
+    place = mode.place if mode is not None and mode.place is not None else cut.place
+    note = mode_note(mode) if mode is not None else cut_note(cut)
+    return Finding(
+        "", "", RULE.severity, optimizer.argument_place or made,
+        say("the optimizer holds {names}, which no backward reaches; the loss reaches {other}, which no optimizer holds",
+            names=flow.names(leaves), other=flow.names(other)),
+        (Step(event.value_place, say("this loss reaches what no optimizer holds")), Step(place, note)),
+        data=(("blame", "optimizer"),),
+    )  # fmt: skip
 
 
 def _finding(flow: Flow, event: events.Backward, cut: Cut, leaves: list[Leaf], made: Place) -> Finding:
@@ -88,10 +135,10 @@ def _known(event: events.Backward) -> bool:
     return isinstance(event.value, Tensor) and not event.opaque
 
 
-def _held(flow: Flow, reached: set[int]) -> dict[int, Place]:
+def _idle(flow: Flow, reached: set[int]) -> dict[int, Place]:
     """The leaves that an optimizer which steps was given, that should train and that nothing reaches."""
     stepping = {id(event.optimizer) for event in flow.of(events.Step)}
-    held: dict[int, Place] = {}
+    found: dict[int, Place] = {}
     for event in flow.of(events.OptimizerMade):
         if id(event.optimizer) not in stepping or event.optimizer.cells.get("escaped"):
             continue
@@ -100,8 +147,8 @@ def _held(flow: Flow, reached: set[int]) -> dict[int, Place]:
             if id(leaf) in reached or cells.get("requires_grad") is not True or cells.get("escaped"):
                 continue
             if not cells.get("kept-by-hand"):
-                held[id(leaf)] = event.place
-    return held
+                found[id(leaf)] = event.place
+    return found
 
 
 def _lost(event: events.Backward, reached: set[int]) -> Iterable[tuple[Cut, list[Leaf]]]:
@@ -128,8 +175,10 @@ def _lost(event: events.Backward, reached: set[int]) -> Iterable[tuple[Cut, list
 def fix(finding: Finding, context: FixContext) -> Fix | None:
     """Take the cut back. Never safe: only the author knows whether these parameters are meant to train.
 
-    Needs: the place is the cut (`h.detach()`, `torch.no_grad()`).
+    Needs: the place is the cut (`h.detach()`, `torch.no_grad()`). Where the optimizer got the wrong module there is none.
     """
+    if finding.get("blame") == "optimizer":
+        return None
     mended = mend(context, finding.trail[-2].place, [finding.place])
     return None if mended is None else Fix(mended.message, Applicability.UNSAFE, mended.edits)
 

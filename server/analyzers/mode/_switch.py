@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...edits import Applicability, Edit, Fix, FixContext, Tree
@@ -23,6 +23,13 @@ TRAINING = {"backward", "manual_backward", "zero_grad", "train"}  # calls that s
 IDLE = {  # calls of torch that have no use for the mode
     "device", "manual_seed", "tensor", "zeros", "ones", "full", "empty", "rand", "randn", "randint", "arange",
     "linspace", "eye", "set_num_threads", "set_default_dtype", "is_available", "compile", "load", "save",
+}  # fmt: skip
+
+
+SETUP = IDLE | {  # what else a function that only prepares a program may call
+    "seed", "manual_seed_all", "eval", "train", "to", "cuda", "cpu", "requires_grad_", "parse_args", "add_argument",
+    "set_float32_matmul_precision", "use_deterministic_algorithms", "set_device", "set_num_interop_threads", "empty_cache",
+    "load_state_dict", "parameters", "modules", "info", "debug", "warning", "filterwarnings", "simplefilter", "get", "setdefault",
 }  # fmt: skip
 
 
@@ -45,6 +52,8 @@ def end_switch(call: Place, victims: Sequence[Place], context: FixContext) -> Fi
     plans = [_with(tree, node, statement, inside), _finally(tree, statement, inside)]
     if tree.enclosing(statement, cst.FunctionDef, cst.ClassDef) is None:
         plans += [_without(tree, statement)]
+    elif function is not None and (whole := context.file_tree(tree.path)) is not None:
+        plans += [_callers(whole, call, function.name.value, inside)]
     return next((fix for fix in plans if fix is not None and context.cures(fix.edits)), None)
 
 
@@ -147,6 +156,31 @@ def _without(tree: Tree, statement: cst.BaseStatement) -> Fix:
     return Fix(say("Take the switch away"), Applicability.UNSAFE, (tree.delete(_only(statement)),))
 
 
+def _callers(tree: Tree, call: Place, name: str, victims: list[tuple[int, int]]) -> Fix | None:
+    """The switch in a function that only prepares: decorators for the functions of this file that call it and compute.
+
+    Unsafe: whoever calls it from elsewhere may have counted on the mode.
+    """
+    cst = tree.cst
+    node = tree.find(call, cst.Call)
+    if node is None or tree.place(node) != call:
+        return None
+    callers: list[Any] = []
+    for use in tree.nodes(cst.Call):
+        if _called(tree, use)[1] != name:
+            continue
+        caller = tree.enclosing(use, cst.FunctionDef)
+        if caller is None or caller.asynchronous is not None or _trains(tree, caller.body, victims):
+            return None
+        callers += [caller] if caller not in callers and _computes(tree, caller.body) else []
+    if not callers:
+        return None
+    decorator = f"@{_manager(tree, node).removesuffix(':')}"
+    edits = [tree.insert_decorator(caller, decorator) for caller in callers]
+    said = say("Switch gradients off only for the functions")
+    return Fix(said, Applicability.UNSAFE, (*edits, tree.delete(_only(tree.statement(node)))))
+
+
 def _only(statement: Any) -> Any:
     return statement.body[0]
 
@@ -229,7 +263,7 @@ def _runs(tree: Tree, statements: Sequence[Any], module: bool) -> list[list[Any]
     """The statements in runs that stand side by side. At module level only what computes is taken."""
     cst = tree.cst
     if not module:
-        return [list(statements)] if statements else []
+        return [list(statements)] if any(_has_use(tree, one) for one in statements) else []
     runs: list[list[Any]] = [[]]
     for statement in statements:
         if isinstance(statement, (cst.FunctionDef, cst.ClassDef)) or _imports(tree, statement):
@@ -269,12 +303,20 @@ def _standard(tree: Tree) -> set[str]:
     return names
 
 
-def _computes(tree: Tree, node: cst.CSTNode) -> bool:
+def _has_use(tree: Tree, statement: Any) -> bool:
+    """Whether a statement of a function may have use for the mode: all but mere settings and plain values."""
+    cst = tree.cst
+    start, end = tree.span(statement)
+    inside = (tree.span(one) for one in tree.nodes(cst.BinaryOperation, cst.Yield, cst.Await, cst.AugAssign))
+    return _computes(tree, statement, SETUP) or any(start <= first and last <= end for first, last in inside)
+
+
+def _computes(tree: Tree, node: cst.CSTNode, without: Collection[str] = IDLE) -> bool:
     """Whether tensors may be computed in it: a call of something that is no builtin, no class and no library's."""
     idle = _standard(tree) | set(dir(builtins))
     for call in _calls(tree, node):
         root, last = _called(tree, call)
-        if root in idle or last in IDLE or not last.strip("_") or last.lstrip("_")[:1].isupper():
+        if root in idle or last in without or not last.strip("_") or last.lstrip("_")[:1].isupper():
             continue
         if last in ("__init__", "set_grad_enabled"):
             continue
