@@ -800,9 +800,9 @@ def written(
     if target.storage is not None:
         bump(run, target.storage, place)
     leaves = (target.leaf,) if target.leaf is not None else ()
-    if isinstance(old, ParameterOf):
-        for one in old.leaves:
-            one.cells["written"] = True
+    below = old.leaves if isinstance(old, ParameterOf) else behind_data(target)
+    for one in below:
+        one.cells["written"] = True
     keep_by_hand(run, target)
     if target.leaf is not None and isinstance(result, Tensor) and result.dead:
         return target  # a frozen leaf stays the leaf that it is
@@ -817,12 +817,17 @@ def written(
     return target if not isinstance(result, Unknown) else Tensor(certain=False, storage=target.storage)
 
 
+def behind_data(tensor: Tensor) -> tuple[Leaf, ...]:
+    """The parameters one of which has this `.data`."""
+    of = tensor.storage.cells.get("of") if tensor.storage is not None else None
+    return of if isinstance(of, tuple) else (of,) if isinstance(of, Leaf) else ()
+
+
 def keep_by_hand(run: Interpreter, target: Tensor) -> None:
     """A parameter that a forward itself writes (a moving average, a codebook) is not left to an optimizer."""
-    of = target.storage.cells.get("of") if target.storage is not None else None
-    leaf = target.leaf or of
-    if isinstance(leaf, Leaf) and run.frame.instance is not None:
-        leaf.cells["kept-by-hand"] = True
+    if run.frame.instance is not None:
+        for leaf in (target.leaf,) if target.leaf is not None else behind_data(target):
+            leaf.cells["kept-by-hand"] = True
 
 
 def leaf_below(target: Tensor) -> Leaf | None:
@@ -985,6 +990,8 @@ def call_method(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Cal
     if name in FLAGS:
         return _training.tensor_flag(run, owner, name, args, e)
     if name in ("detach", "detach_"):
+        if isinstance(owner, ParameterOf) and tensor.storage is None:
+            tensor = replace(tensor, storage=Storage({"of": owner.leaves}))
         return detach(run, tensor, name, place, e)
     if name in SAME:
         result = convert(run, owner, tensor, name, args, place)

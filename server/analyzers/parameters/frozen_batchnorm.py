@@ -57,16 +57,26 @@ def check(flow: Flow) -> Iterable[Finding]:
 
 
 def _moves(leaf: Leaf, elsewhere: set[Leaf]) -> bool:
-    return leaf in elsewhere or bool(leaf.storage.cells) or bool(leaf.cells.get("written"))
+    cells = leaf.cells
+    return leaf in elsewhere or bool(leaf.storage.cells) or bool(cells.get("written") or cells.get("escaped"))
 
 
 def _trained_elsewhere(flow: Flow) -> set[Leaf]:
-    """Leaves that an optimizer holds or that are thawed somewhere: their freezing is a phase and no state to keep."""
+    """Leaves that an optimizer holds, that are thawed somewhere, or whose module gets new values in a loop.
+
+    Their freezing is a phase, or they follow others (a teacher, a target network): no state to keep.
+    """
     held = {leaf for event in flow.of(events.OptimizerMade) for leaf in event.leaves}
     for event in flow.of(events.GradFlag):
         if event.value is not False:
             held.update(_leaves(flow, event.target))
-    return held
+    followers: set[Leaf] = set()
+    for event in flow.of(events.Called):
+        if event.loops and event.name in ("Module.state_dict", "Module.load_state_dict"):
+            leaves = _leaves(flow, event.owner)
+            if held.isdisjoint(leaves):  # a checkpoint is of the whole model
+                followers.update(leaves)
+    return held | followers
 
 
 def _finding(place: Place, froze: Place, norm: Object) -> Finding:
