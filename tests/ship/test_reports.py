@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -261,6 +262,10 @@ def test_a_baseline(project, records, tmp_path):
     assert (folder / "crlf.py").read_text() == "x = 1\n"
 
 
+def _heeds_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # which a job in the background is started without
+
+
 class Watching:
     """A `gradline check --watch` that runs; `round` is what it says until it waits again."""
 
@@ -275,6 +280,7 @@ class Watching:
             stderr=subprocess.STDOUT,
             text=True,
             encoding="utf-8",
+            preexec_fn=_heeds_interrupts if os.name == "posix" else None,
         )
         self._lines: list[str] = []
         self._new = threading.Condition()
