@@ -640,6 +640,9 @@ def binary(run: Interpreter, op: str, left: Value, right: Value, e: ir.Bin) -> V
         return binary_numbers(op, left, right)  # type: ignore[arg-type]
     if kinds[0] is Unknown and kinds[1] is Unknown:
         return FOREIGN if left.foreign and right.foreign else UNKNOWN  # type: ignore[union-attr]
+    for value, expression in ((left, e.left), (right, e.right)):
+        if isinstance(value, GradOf):
+            _training.count_with_grad(run, value, op, expression)
     if isinstance(left, (Tensor, ParameterOf)) or isinstance(right, (Tensor, ParameterOf)):
         if isinstance(left, Tensor) and left.opaque and not isinstance(right, Unknown):
             right_node = graph_of(right)[0] if isinstance(right, Tensor) else None

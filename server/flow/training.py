@@ -453,12 +453,24 @@ def change_grad(run: Interpreter, leaves: tuple[Leaf, ...], decays: bool) -> Non
 def grad_attribute(run: Interpreter, value: GradOf, name: str, e: ir.Attr) -> Value:
     """`x.grad.name`"""
     place = run.place(e.at)
-    asked = e.value.value if isinstance(e.value, ir.Attr) else None
-    if asked is None or not any(same_name(asked, other) for other in run.frame.looked):
+    if not _looked_at(run, e.value):
         run.record(events.NoneUsed(place, run.stack, name, None, why_none(run, value)))
     if name == "data":
         return value
     return Method(value, name)
+
+
+def count_with_grad(run: Interpreter, value: GradOf, op: str, e: ir.Expr) -> None:
+    """`x.grad * 2`: recorded where `x` can have no gradient at all, and nobody asks whether it has one."""
+    why = why_none(run, value) if not value.leaves else ""
+    if why and not _looked_at(run, e):
+        run.record(events.NoneUsed(run.place(e.at), run.stack, op, None, why))
+
+
+def _looked_at(run: Interpreter, grad: ir.Expr) -> bool:
+    """Whether the code asks if this `x.grad` is there."""
+    asked = grad.value if isinstance(grad, ir.Attr) else None
+    return asked is not None and any(same_name(asked, other) for other in run.frame.looked)
 
 
 def why_none(run: Interpreter, value: GradOf) -> str:
@@ -541,6 +553,8 @@ def set_tensor_attribute(
         if isinstance(value, Const) and value.value is None:
             clear(run, leaves, place, None)
         else:
+            if not leaves:
+                run.notes["retains"] = True  # a tensor that is no leaf has one by hand
             for leaf in leaves:
                 leaf.cells["grad-changed"] = True
                 run.state.set(leaf.cells, "grad", Grad("?"))

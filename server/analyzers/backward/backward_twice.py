@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 
 def check(flow: Flow) -> Iterable[Finding]:
-    for event in flow.of(events.Backward):
-        if not event.freed:
+    for event in flow.events:
+        if isinstance(event, events.NoneUsed) and event.why in ("non-leaf", "no-grad") and not event.branches:
+            return  # the program ends there
+        if not isinstance(event, events.Backward) or not event.freed:
             continue
         node, first = event.freed[-1]
         trail = []

@@ -29,9 +29,12 @@ def check(flow: Flow) -> Iterable[Finding]:
     for event in flow.of(events.NoneUsed):
         if event.why not in _WHY or (event.why in ("no-backward", "cleared") and not flow.whole):
             continue
+        code, why = flow.code(event.place), _WHY[event.why]
         yield Finding(
-            "", "", RULE.severity, event.place, 
-            say("{code} is asked of a `.grad` that is None: {why}", why=_WHY[event.why], code=flow.code(event.place)),
+            "", "", RULE.severity, event.place,
+            say("{code} is asked of a `.grad` that is None: {why}", why=why, code=code)
+            if event.name.isidentifier()
+            else say("{code} is None, and `{operator}` raises: {why}", why=why, code=code, operator=event.name),
             data=(("why", event.why),),
         )  # fmt: skip
 
