@@ -12,6 +12,7 @@ The JSON is read with the places of its values, so an edit rewrites the source o
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from bisect import bisect_right
@@ -216,7 +217,9 @@ def _written(text: str, old: str, before: str) -> str:
     else:  # it was empty: as Jupyter writes it, one blank deeper than its key
         indent = _LINE_INDENT.search(before)[1]  # type: ignore[index]
         gap, close = ("\n" + indent + " ", "\n" + indent) if "\n" in before else ("", "")
-    between = "," + (gap or " ")
+    items = list(itertools.islice(_items(old, 0), 2))
+    only = "," + (gap or ("" if before.endswith(":") else " "))  # how a list of one line would go on
+    between = old[items[0][1] : items[1][0]] if len(items) == 2 else only
     return "[" + gap + between.join([json.dumps(line, ensure_ascii=escaped) for line in lines]) + close + "]"
 
 

@@ -369,9 +369,9 @@ def test_fix(run):
 
 
 def test_fixes_are_applied_until_none_is_left(run):
-    put("a.py", "TWICE BAD\nBAD\n")
+    put("a.py", "TWICE, BAD\nBAD\n")
     assert run("check", "--fix") == (0, "Fixed 4 findings.\nAll checks passed!\n", "")
-    assert Path("a.py").read_text() == "GOOD GOOD\nGOOD\n"
+    assert Path("a.py").read_text() == "GOOD, GOOD\nGOOD\n"
 
 
 @pytest.mark.parametrize(
@@ -463,15 +463,35 @@ def test_diff(run):
 
 
 def test_add_ignore(run):
-    put("a.py", b"BAD LOST\r\nx = 1\r\n")
+    put("a.py", b"BAD, LOST\r\nx = 1\r\n")
     put("b/c.py", "call(\n    BAD,\n)\n")
     assert run("check", "--add-ignore") == (0, "Silenced 3 findings in 2 files.\n", "")
-    assert Path("a.py").read_bytes() == b"BAD LOST  # gradline: ignore[GL101, GL102]\r\nx = 1\r\n"
+    assert Path("a.py").read_bytes() == b"BAD, LOST  # gradline: ignore[GL101, GL102]\r\nx = 1\r\n"
     assert Path("b/c.py").read_text() == "call(\n    BAD,\n)  # gradline: ignore[GL101]\n"
     assert run("check") == (0, "All checks passed!\n", "")
     assert run("check", "--add-ignore", "--fix")[0] == 2
     put("a.py", "BAD\n")
     assert run("check", "--add-ignore")[1] == "Silenced 1 finding in 1 file.\n"
+
+
+def test_add_ignore_silences_advice_too(run):
+    put("gradline.toml", '[severity]\nGL101 = "info"\n')
+    put("a.py", "BAD\nLOST\n")
+    assert run("check", "--add-ignore")[1] == "Silenced 2 findings in 1 file.\n"
+    assert run("check") == (0, "All checks passed!\n", "")
+
+
+def test_what_is_not_python_is_said(run):
+    put("a.py", "x = 1\ndef f(:\n    pass\n\nBAD\n")
+    code, out, err = run("check", "--output-format", "json")
+    assert code == 1 and [entry["code"] for entry in json.loads(out)] == ["GL101"]
+    assert err == (
+        "gradline: warning: a.py is not valid Python at line 2 (invalid syntax); what can be read of it was checked\n"
+    )
+    put("a.py", "def f(:\n")
+    assert run("check")[0] == 0
+    put("a.py", "x = '\\d'\n")  # a mere warning of Python's
+    assert run("check") == (0, "All checks passed!\n", "")
 
 
 def test_what_could_not_be_written_is_not_counted(run, monkeypatch):
@@ -525,6 +545,24 @@ def test_a_notebook_is_fixed_in_place(run):
         "LOST  # gradline: ignore[GL102]",
     ]
     assert run("check")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        '["a = 1\\n","BAD"]',
+        '["a = 1\\n", "BAD"]',
+        '[ "a = 1\\n" , "BAD" ]',
+        '["BAD"]',
+        '"BAD"',
+        '[\n"a = 1\\n",\n"BAD"\n]',
+    ],
+)
+def test_a_notebook_keeps_its_spaces(run, written):
+    before = f'{{"cells":[{{"cell_type":"code","metadata":{{}},"source":{written}}}],"metadata":{{}},"nbformat":4}}'
+    put("n.ipynb", before)
+    assert run("check", "--fix")[0] == 0
+    assert Path("n.ipynb").read_text() == before.replace("BAD", "GOOD")
 
 
 def test_a_fix_that_would_write_over_a_magic_is_none(run, monkeypatch):

@@ -121,6 +121,12 @@ def test_a_fix_of_both_ends_is_shown_where_it_edits():
     assert "+ with" in written("full", Entry(VICTIM, FIX))
 
 
+def test_a_fix_of_lines_apart_shows_the_gap():
+    edits = Edit("/p/utils.py", 0, 0, "import os\n"), Edit("/p/utils.py", SWITCH.start, SWITCH.end, "pass")
+    text = written("full", Entry(ORIGIN, FIX._replace(edits=edits)))
+    assert "  |\n1 + import os\n.\n4 - torch.set_grad_enabled(False)\n5 + pass\n  = more" in text
+
+
 def notebook(*cells: str) -> Source:
     """A notebook with a heading before its code cells."""
     records = [{"cell_type": "markdown", "metadata": {}, "source": "# title"}]

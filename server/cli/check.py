@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from ..report import FORMATS, counted
@@ -238,8 +238,7 @@ def check_once(workspace: Workspace, arguments: argparse.Namespace) -> Outcome:
         answer = cache.check(workspace, paths, arguments.show_doubtful, folder, arguments.jobs)
         checked = answer.checked
     if arguments.add_ignore:
-        failing = [finding for found in checked.findings.values() for finding in found if finding.severity.fails]
-        fixed = fixing.silence_all(workspace, failing)
+        fixed = fixing.silence_all(workspace, (finding for found in checked.findings.values() for finding in found))
         fixed.save()
         files = len(fixed.after.keys() - fixed.failed)
         where = say("1 file") if files == 1 else say("{n} files", n=files)
@@ -267,7 +266,7 @@ def check_once(workspace: Workspace, arguments: argparse.Namespace) -> Outcome:
     if not arguments.diff:
         out = sys.stderr if stdin and arguments.fix else sys.stdout
         _report(workspace, arguments, entries, paths, fixed, len(checked.notes), out)
-    _say_problems(workspace.disk.problems, arguments)
+    _say_problems([*workspace.disk.problems, *_not_python(workspace, paths)], arguments)
     if arguments.verbose:
         for note in checked.notes:
             print(f"gradline: note: {note}", file=sys.stderr)
@@ -367,6 +366,36 @@ class _opened:
             self._stream.close()
         else:
             self._stream.flush()
+
+
+PARSED = 50  # files; of more, parsing each whole would take as long as the check
+
+
+def _not_python(workspace: Workspace, paths: Sequence[str]) -> Iterator[Problem]:
+    """The files that are not Python as a whole: what of them is, was checked. They are no reason to fail.
+
+    Nothing is said of more files than PARSED, nor of notebooks, which hold what IPython alone understands.
+    """
+    import ast
+    import warnings
+
+    from ..disk import Problem
+
+    for path in paths if len(paths) <= PARSED else ():
+        source = workspace.source(path)
+        if source is None or source.cells is not None:
+            continue
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                ast.parse(source.text)
+        except SyntaxError as error:
+            where = f"at line {error.lineno} ({error.msg})" if error.lineno else f"({error.msg})"
+            yield Problem(path, f"is not valid Python {where}; what can be read of it was checked", fatal=False)
+        except ValueError as error:  # null bytes, to some versions
+            yield Problem(path, f"is not valid Python ({error}); what can be read of it was checked", fatal=False)
+        except (RecursionError, MemoryError):
+            continue  # too deep for Python's parser, which is another thing
 
 
 def _say_problems(problems: Iterable[Problem], arguments: argparse.Namespace) -> None:

@@ -208,7 +208,9 @@ class _Writer:
                 before_lines, after_lines = _lines_of(old.source), _lines_of(new.source)
                 matcher = difflib.SequenceMatcher(None, before_lines, after_lines, autojunk=False)
                 for tag, a, b, c, d in matcher.get_opcodes():
-                    if tag != "equal":
+                    if tag == "equal":
+                        out += [("." * self.gutter, "", "", "gutter")] if out and b < len(before_lines) else []
+                    else:
                         out += [(str(line + 1), "-", before_lines[line], "remove") for line in range(a, b)]
                         out += [(str(line + 1), "+", after_lines[line], "add") for line in range(c, d)]
             room = max(self.report.width - self.gutter - 6, 20)
@@ -216,13 +218,18 @@ class _Writer:
                 self._place(Place(path, self.fix.edits[0].start, self.fix.edits[0].end))
             self._lines([self._bar()])
             for number, sign, text, style in out[:DIFF_LINES]:
+                if not sign:  # lines that stay lie between
+                    self._lines([self.paint(number, style)])
+                    continue
                 visible, _ = _fit(text, 0, room)
                 self._lines(
                     [f"{self.paint(f'{number:>{self.gutter}}', 'gutter')} {self.paint(f'{sign} {visible}', style)}"]
                 )
             if len(out) > DIFF_LINES:
                 self._lines(
-                    [f"{self._bar()} … {tell('{n} more lines (`--diff` shows them)', n=len(out) - DIFF_LINES)}"]
+                    [
+                        f"{self._bar()} … {tell('{n} more lines (`--diff` shows them)', n=sum(bool(sign) for _, sign, *_ in out[DIFF_LINES:]))}"
+                    ]
                 )
 
 
