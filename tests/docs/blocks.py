@@ -28,7 +28,7 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).parents[2]
-NEEDS = ("an editor", "the network", "a GPU", "Node", "several machines")
+NEEDS = ("an editor", "the network", "a GPU", "Node", "several machines", "a quiet machine")
 LANGUAGES = {"sh", "console", "python", "toml", "json", "yaml", "text", "lua", "elisp", "markdown"}
 SAYS = re.compile(r"<!--\s*(not run|run by|raises|runs|before|exit):?\s*(.*?)\s*-->", re.DOTALL)
 
