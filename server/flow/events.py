@@ -125,6 +125,7 @@ class Step(Event):
     leftover: tuple[
         tuple[Leaf, Place, Place], ...
     ] = ()  # gradients of another loss are in it: made where, left by which step
+    before: Place | None = None  # another step, if that one has applied the stale ones
 
 
 @dataclass(eq=False)

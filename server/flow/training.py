@@ -260,7 +260,7 @@ def backward(
         elif old.state in ("used", "stale"):
             if old.place is not None:
                 stale.append((leaf, old.place))
-            run.state.set(leaf.cells, "grad", Grad("stale", place, scaled=scaled))
+            run.state.set(leaf.cells, "grad", Grad("stale", place, by=old.by, scaled=scaled))
     for leaf in found.maybe:
         run.state.set(leaf.cells, "grad", Grad("?"))
     event.stale = tuple(stale)
@@ -737,6 +737,7 @@ def step(run: Interpreter, optimizer: Object, place: Place, via: str = "", closu
     empty, stale, dropped, leftover = [], [], [], []
     pending = 0
     scaled = again = None
+    before: dict[Place | None, None] = {}  # the steps that have applied the stale ones
     states = {grad_of(leaf).state for leaf in leaves}
     for leaf in leaves:
         grad = grad_of(leaf)
@@ -744,6 +745,7 @@ def step(run: Interpreter, optimizer: Object, place: Place, via: str = "", closu
             empty.append((leaf, grad.lost))
         elif grad.state == "stale" and grad.place is not None:
             stale.append((leaf, grad.place))
+            before[grad.by] = None
         elif grad.state in ("fresh", "?"):
             pending += 1
         if grad.scaled and grad.state in ("fresh", "stale"):
@@ -768,6 +770,7 @@ def step(run: Interpreter, optimizer: Object, place: Place, via: str = "", closu
         events.Step(
             place, run.stack, optimizer, leaves, tuple(empty), pending, tuple(stale), scaled, again, tuple(dropped),
             run.guards, via, closure, run.state.shared.get("autocast"), tuple(leftover),
+            None if place in before or None in before else next(iter(before), None),
         )
     )  # fmt: skip
 

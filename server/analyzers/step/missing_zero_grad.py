@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ...edits import Applicability, Fix, FixContext
-from ...findings import Finding, Severity, Step
+from ...findings import Finding, Place, Severity, Step
 from ...flow import events
 from ...messages import say
 from ...rule import Rule
@@ -18,11 +18,15 @@ if TYPE_CHECKING:
 
 
 def check(flow: Flow) -> Iterable[Finding]:
+    never = {event.place for event in flow.of(events.Step) if event.stale and event.before is None}
     for event in flow.of(events.Step):
         stale = [(leaf, place) for leaf, place in event.stale if not leaf.cells.get("escaped")]
         if not stale or event.optimizer.cells.get("escaped") or not_called(flow, event.optimizer, "zero_grad"):
             continue
         if wrongly_zeroed(flow, event) is not None:
+            continue
+        if event.before is not None and event.place not in never:
+            yield _left_by_another(flow, event.place, event.before, stale[0][1])
             continue
         yield Finding(
             "", "", RULE.severity, event.place,
@@ -30,6 +34,17 @@ def check(flow: Flow) -> Iterable[Finding]:
                 step=flow.code(event.place)),
             (Step(stale[0][1], say("backward adds to the gradients that the step before has already applied")),),
         )  # fmt: skip
+
+
+def _left_by_another(flow: Flow, place: Place, before: Place, backward: Place) -> Finding:
+    """The loop clears its gradients, after its step: what it adds to at first is what another step has left."""
+    return Finding(
+        "", "", RULE.severity, place,
+        say("{step} also applies the gradients that {other} has already applied: nothing clears them before this "
+            "backward adds to them", step=flow.code(place), other=flow.code(before)),
+        (Step(before, say("this step has applied them, and leaves them where they are")),
+         Step(backward, say("backward adds to the gradients that the step before has already applied"))),
+    )  # fmt: skip
 
 
 def fix(finding: Finding, context: FixContext) -> Fix | None:
