@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ...edits import Applicability, Fix, FixContext
-from ...findings import Finding, Severity
+from ...findings import Finding, Place, Severity
 from ...flow import events
 from ...messages import say
 from ...rule import Rule
@@ -16,13 +16,18 @@ if TYPE_CHECKING:
 
 
 def check(flow: Flow) -> Iterable[Finding]:
+    chains: dict[tuple[object, int], Place] = {}  # where one begins, and its first call: `e.mul_(m).add_(p)`
     for event in flow.of(events.InPlace):
         leaf, mode = event.leaf, event.mode
         if leaf is None or mode is None or not mode.records:
             continue
         if event.how in (".requires_grad_()", ".detach_()"):
             continue
-        what = say("a parameter") if event.target.leaf is not None else say("a view of a parameter")
+        if chains.setdefault((event.place.path, event.place.start), event.place) != event.place:
+            continue  # the first call has raised
+        # One of several parameters (`for p in model.parameters()`) shares its memory with no leaf that is known.
+        view = event.target.leaf is None and event.target.storage is leaf.storage
+        what = say("a view of a parameter") if view else say("a parameter")
         yield Finding(
             "", "", RULE.severity, event.place,
             say("{code} changes {what} in place while gradients are recorded, which raises: do it under "
