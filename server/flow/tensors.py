@@ -132,7 +132,9 @@ def graph_of(tensor: Tensor) -> tuple[Node | None, bool]:
         flag = tensor.leaf.cells.get("requires_grad")
         if flag is False:
             return None, tensor.certain
-        return tensor.leaf.node, flag is True and tensor.certain
+        # Made in inference mode, it is a leaf to some operations and none to others.
+        sure = flag is True and tensor.certain and not tensor.leaf.cells.get("inference")
+        return tensor.leaf.node, sure
     if tensor.node is not None and tensor.node.phi and not flags_hold(tensor.node):
         return tensor.node, False
     if tensor.tag in MOVED and tensor.node is not None:
