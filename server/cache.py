@@ -64,7 +64,6 @@ class Answer:
         self._fixes: dict[Finding, Fix | None] = {}
         self._paths = paths
         self._new = True  # whether there is something to be kept
-        self._digests: dict[str, bytes | None] = {}  # of the files that the kept answer depends on, as they are now
         kept = _load(self._file)
         checked = self._recall(kept, doubtful) if kept is not None else None
         if checked is None:
@@ -96,8 +95,8 @@ class Answer:
         workspace, disk = self._workspace, self._workspace.disk
         if any(disk.names_digest(path) != digest for path, digest in kept.folders.items()):
             return None
-        self._digests = {path: disk.digest(path) for path in kept.files}
-        changed = {path for path, digest in kept.files.items() if self._digests[path] != digest}
+        now = {path: disk.digest(path) for path in kept.files}
+        changed = {path for path, digest in kept.files.items() if now[path] != digest}
         if not changed:
             self._new = False
             self._fixes = {plain.to_finding(finding): plain.to_fix(fix) for finding, fix, _ in kept.fixes}
@@ -117,7 +116,7 @@ class Answer:
             if reads is not None and changed.isdisjoint(reads):
                 self._fixes[plain.to_finding(finding)] = plain.to_fix(fix)
         workspace.project.known_effects.update((path, effects[path]) for path in effects.keys() - changed)
-        disk.visited({path: digest for path, digest in self._digests.items() if path not in disk.seen}, kept.folders)
+        disk.visited({path: digest for path, digest in now.items() if path not in disk.seen}, kept.folders)
         return None
 
     def _kept(self) -> Kept:

@@ -12,7 +12,8 @@ meaning is the same. What `ast` tells apart and the analysis does not (`Load`/`S
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple, cast
 
 _SHIFT = 32
 _MASK = (1 << _SHIFT) - 1
@@ -425,3 +426,15 @@ Stmt = (
     | Hole
 )  # fmt: skip
 Body = tuple[Stmt, ...]
+
+
+def nodes(tree: object) -> Iterator[Any]:
+    """A node, or a body, and all nodes in it."""
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, tuple):
+            parts = cast("tuple[object, ...]", node)
+            if hasattr(parts, "_fields"):
+                yield parts
+            stack.extend(parts)

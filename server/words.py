@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
 from importlib import resources
 from typing import Any, NamedTuple
 
@@ -98,7 +97,7 @@ def _search(
     unit: Unit, known: set[str], modules: dict[str, str], found: list[tuple[int, int, str, ir.Expr | None, int]]
 ) -> None:
     if "import" in unit.text or any(name in unit.text for name in known):
-        for node in _nodes(unit.ir):
+        for node in ir.nodes(unit.ir):
             if type(node) is ir.Attr and node.name in known:
                 _, end = ir.unpack(node.at)
                 end += unit.start
@@ -119,7 +118,7 @@ def _search(
 def _search_keywords(unit: Unit, known: set[str], found: list[tuple[int, int, str, ir.Expr | None, int]]) -> None:
     """Keywords of calls: their names have no place in the IR, and stand before their values."""
     if any(name in unit.text for name in known):
-        calls: list[Any] = [node for node in _nodes(unit.ir) if type(node) is ir.Call]
+        calls: list[Any] = [node for node in ir.nodes(unit.ir) if type(node) is ir.Call]
         for node in calls:
             for name, value in node.keywords:
                 start, end = ir.unpack(node.at)[0], ir.unpack(value.at)[0]
@@ -127,17 +126,6 @@ def _search_keywords(unit: Unit, known: set[str], found: list[tuple[int, int, st
                     found.append((unit.start + at, unit.start + at + len(name), name, node.func, unit.start))
     for child in unit.children:
         _search_keywords(child, known, found)
-
-
-def _nodes(node: object) -> Iterator[tuple]:
-    """`node` and all nodes in it."""
-    stack = [node]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, tuple):
-            if hasattr(node, "_fields"):
-                yield node
-            stack.extend(node)
 
 
 def _is_torch(name: str, owner: ir.Expr | None, modules: dict[str, str]) -> bool:

@@ -125,9 +125,8 @@ class Args:
         places: list[Place] | None = None,
     ) -> None:
         self.positional, self.keywords, self.spread = positional, keywords, spread
-        self.members: tuple[Value, ...] | None = (
-            None  # all positional arguments, not in order, if `*args` hides how many
-        )
+        # All positional arguments, not in order, if `*args` hides how many there are.
+        self.members: tuple[Value, ...] | None = None
         self._places = places
         self._ats: list[int] = []
         self._keyword_ats: dict[str, int] = {}
@@ -184,9 +183,8 @@ class Interpreter:
         self.frames: list[Frame] = []
         self.scopes: dict[str, Scope] = {}  # path -> names of a module that was imported
         self.running: set[str] = set()  # paths of modules that were run from top to bottom
-        self.opened: dict[
-            str, set[int]
-        ] = {}  # path -> the units of a module that were run because a name was asked for
+        # path -> the units of a module that were run because a name was asked for
+        self.opened: dict[str, set[int]] = {}
         self.reasons: dict[tuple[str, str], frozenset[str]] = {}  # module, name -> what was read to make its value
         self.counted: set[tuple[str, str]] = set()  # those whose reasons are in `read` already
         self.stars: dict[str, list[Module | str]] = {}  # path -> what its star imports name

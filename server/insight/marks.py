@@ -481,13 +481,7 @@ def _trains(obj: Object, leaves: Sequence[Leaf], exact: bool) -> str:
 def nodes_of(units: Sequence[Unit]) -> Iterator[tuple[int, tuple]]:
     """Every node of the IR of some units, children included, with the offset that it counts from."""
     for unit in units:
-        stack: list[object] = [unit.ir]
-        while stack:
-            node = stack.pop()
-            if isinstance(node, tuple):
-                if hasattr(node, "_fields"):
-                    yield unit.start, node
-                stack.extend(node)
+        yield from ((unit.start, node) for node in ir.nodes(unit.ir))
         yield from nodes_of(unit.children)
 
 

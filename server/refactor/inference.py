@@ -136,7 +136,7 @@ class Region:
         return start + by, end + by
 
     def _nodes(self) -> Iterator[Any]:
-        return (node for body in self.statement.node.body for node in _nodes(body))
+        return (node for body in self.statement.node.body for node in ir.nodes(body))
 
     def is_passed(self, looks: Looks) -> bool:
         """Whether a program, and not a function that nobody calls, runs through it."""
@@ -181,7 +181,7 @@ class Region:
                 targets = (node.target,)
             elif type(node) is ir.With:
                 targets = tuple(target for _, target in node.items if target is not None)
-            bound |= {one.id for target in targets for one in _nodes(target) if type(one) is ir.Name}
+            bound |= {one.id for target in targets for one in ir.nodes(target) if type(one) is ir.Name}
         function = self.here.function
         inside = {id(node) for node in self._nodes()}
         if function is not None:
@@ -193,16 +193,6 @@ class Region:
         if any(name in other.source.text for other in self.here.project.modules() if other is not self.here.module):
             return bound  # they may be imported
         return bound & used
-
-
-def _nodes(node: object) -> Iterator[Any]:
-    stack = [node]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, tuple):
-            if hasattr(node, "_fields"):
-                yield node
-            stack.extend(node)
 
 
 def _put(node: Any) -> Iterator[Any]:

@@ -80,8 +80,8 @@ def by_hand(context: FixContext, cut: Place) -> tuple[Edit, ...] | None:
     if tree is None:
         return None
     cst = tree.cst
-    node = tree.find(cut, cst.Call, cst.Attribute, cst.Name)
-    if node is None or tree.place(node) != cut:
+    node = tree.exactly(cut, cst.Call, cst.Attribute, cst.Name)
+    if node is None:
         return None
     item = tree.parent(node)
     region: Any = tree.parent(item) if isinstance(item, cst.WithItem) else None
@@ -118,8 +118,8 @@ def _mend_one(context: FixContext, place: Place, at: Place) -> tuple[Mended, lis
     if tree is None:
         return None
     cst = tree.cst
-    node = tree.find(place, cst.Call, cst.Attribute, cst.Name)
-    if node is None or tree.place(node) != place:
+    node = tree.exactly(place, cst.Call, cst.Attribute, cst.Name)
+    if node is None:
         return None
     if (region := _region(tree, node, at)) is not None:
         return region, [place]

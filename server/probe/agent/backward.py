@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from . import grad_mode, ops
@@ -180,18 +181,24 @@ def marks_of(run: Run, tensor: Any) -> frozenset:
     return entry[1] if entry is not None and entry[0]() is tensor else frozenset()
 
 
-def _dead_terms(run: Run, loss: Any) -> None:
-    """Sums on the way to the loss in which one term has no graph: follow only additions and scalings."""
-    if not run.dead_terms:
-        return
+def _chain(loss: Any, words: Iterable[str]) -> set:
+    """The nodes from which the loss was made by nothing but nodes with one of these words in their names."""
     chain: set = set()
     todo = [loss.grad_fn]
     while todo and len(chain) < 64:
         node = todo.pop()
-        if node is None or node in chain or not any(word in type(node).__name__ for word in ops.ADD_NODES):
+        if node is None or node in chain or not any(word in type(node).__name__ for word in words):
             continue
         chain.add(node)
         todo.extend(after for after, _ in node.next_functions)
+    return chain
+
+
+def _dead_terms(run: Run, loss: Any) -> None:
+    """Sums on the way to the loss in which one term has no graph: follow only additions and scalings."""
+    if not run.dead_terms:
+        return
+    chain = _chain(loss, ops.ADD_NODES)
     for entry in run.dead_terms:
         ref = entry[0]
         if entry[1] in chain or ref() is loss:
@@ -204,14 +211,7 @@ def _broadcasts(run: Run, loss: Any) -> None:
     waiting, run.broadcasts = run.broadcasts, []  # they hold the graph: only until its backward
     if not waiting or loss.numel() != 1:
         return
-    chain: set = set()
-    todo = [loss.grad_fn]
-    while todo and len(chain) < 64:
-        node = todo.pop()
-        if node is None or node in chain or not any(word in type(node).__name__ for word in ops.ELEMENTWISE_NODES):
-            continue
-        chain.add(node)
-        todo.extend(after for after, _ in node.next_functions)
+    chain = _chain(loss, ops.ELEMENTWISE_NODES)
     for node, shapes, place in waiting:
         at = run.one(place)
         if node not in chain or any(e["rule"] == "broadcast-loss" and e["at"] == at for e in run.extra):
