@@ -18,7 +18,20 @@ PREFIX_LIMIT, PREFIXES_LEARNED = 200, 16  # characters and number of the prefixe
 SHOWN_LINES = 40  # source lines that IPython shows of one frame
 
 # Without one of these there is no traceback; what stands before the first of them need not be looked at.
-_MARKS = ("Traceback", "Error", "Exception", "File ", " In [", " In[", "In\x1b", ".py", "<ipython", "Interrupt", "Exit")
+_MARKS = (
+    "Traceback",
+    "\n> ",
+    "Error",
+    "Exception",
+    "File ",
+    " In [",
+    " In[",
+    "In\x1b",
+    ".py",
+    "<ipython",
+    "Interrupt",
+    "Exit",
+)
 
 # What an escape code of a terminal looks like: colours, cursor movements, titles, links.
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]")
@@ -65,6 +78,7 @@ _PYTEST = re.compile(
     r"^(?P<path>\S[^:\n]*\.py):(?P<line>\d+): ?(?:in (?P<name>\S+)|(?P<kind>\w*(?:Error|Exception)))?\s*$"
 )
 _PYTEST_LINE = re.compile(r"^>\s+(\S.*)$")
+_PYTEST_SUMMARY = re.compile(r"^(?:FAILED|ERROR) \S+::.* - (?P<kind>(?:[A-Za-z_]\w*\.)*[A-Z]\w*): (?P<message>.*)$")
 _PYTEST_ERROR = re.compile(r"^E\s+((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)): (.*)$")
 
 _RAISED = re.compile(
@@ -120,7 +134,7 @@ def read(text: str) -> list[Raised]:
     marks = [at for word in _MARKS if (at := text.find(word)) >= 0]
     if not marks:
         return []
-    begin = max(text.rfind("\n", 0, min(marks)), 0)
+    begin = max(text.rfind("\n", 0, min(marks) + 1), 0)
     readers: dict[str, _Reader] = {}
     learned: dict[str, re.Pattern[str]] = {}  # what stands before a header may stand before the lines after it
 
@@ -186,7 +200,7 @@ class _Reader:
         self._column = 0  # where the source text of the last frame begins in its line
 
     def take(self, line: str) -> None:
-        if self._mark(line):
+        if self._mark(line) or self._of_pytest(line):
             return
         if (frame := _frame(line)) is not None:
             self._close_message()
@@ -225,6 +239,25 @@ class _Reader:
                     self._found[-1] = self._found[-1]._replace(link=link)
                 return True
         return False
+
+    def _of_pytest(self, line: str) -> bool:
+        """Takes what pytest writes after an error: the place that raised it, and the list of all errors at the end."""
+        if (found := _PYTEST.match(line)) is not None and found["kind"] and not self._frames and self._found:
+            self._close_message()
+            last = self._found[-1]
+            if last.name != found["kind"]:
+                return False
+            text = self._pending.text if self._pending is not None else ""
+            self._pending = None
+            raising = Frame(found["path"], int(found["line"]), text=text)
+            self._found[-1] = last._replace(frames=(*last.frames, raising))
+            return True
+        if (found := _PYTEST_SUMMARY.match(line)) is None:
+            return False
+        self._close_message()
+        said = found["message"].removesuffix("...")  # cut to the width of the terminal, but not where CI is set
+        kind = found["kind"].rpartition(".")[2]
+        return any(one.name == kind and one.said.startswith(said) for one in self._found)
 
     def _add(self, frame: Frame) -> None:
         if self._in_forward:

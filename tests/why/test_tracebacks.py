@@ -275,23 +275,48 @@ def test_who_wrote_it(real: tuple[Path, str], written: dict[str, str], name: str
 
 
 def test_pytest(real: tuple[Path, str]) -> None:
+    """In each of its styles, of a chain and of one frame; where `CI` is set, it repeats the whole error at its end."""
     (real[0] / "test_step.py").write_text(
         "import torch\nfrom train import step\n\n\ndef test():\n    step(torch.ones(2, 4))\n"
     )
     program = """
         import os, sys, pytest
         os.dup2(2, 1)
-        for style in ("long", "short"):
-            print("STYLE", flush=True)
-            pytest.main(["-p", "no:cacheprovider", f"--tb={style}", "test_step.py"])
-            sys.modules.pop("test_step", None)
+        for ci in ("", "1"):
+            for style in ("long", "short", "native"):
+                os.environ.pop("CI", None)
+                os.environ.pop("BUILD_NUMBER", None)
+                if ci:
+                    os.environ["CI"] = ci
+                print("STYLE", flush=True)
+                pytest.main(["-p", "no:cacheprovider", f"--tb={style}", "test_step.py"])
+                sys.modules.pop("test_step", None)
     """
     (real[0] / "run_pytest.py").write_text(textwrap.dedent(program))
     (text,) = running.run([(real[0], "run_pytest.py")])
     _, *styles = text.split("STYLE")
-    assert len(styles) == 2
+    assert len(styles) == 6
     for style in styles:
-        assert CULPRIT in lines(explain(style, str(real[0]))), style
+        explained = explain(style, str(real[0]))
+        assert CULPRIT in lines(explained) and ("train.py", 12) in lines(explained), style
+        assert explained is not None and not explained.others, style
+
+
+def test_pytest_of_one_frame() -> None:
+    text = """
+    def test():
+        loss = torch.ones(())
+>       loss.total()
+E       AttributeError: 'Tensor' object has no attribute 'total'
+
+test_one.py:6: AttributeError
+=========================== short test summary info ============================
+FAILED test_one.py::test - AttributeError: 'Tensor' object has no attribute 'total'
+ERROR test_one.py::other - ValueError: it is another one
+"""
+    first, other = read(text)
+    assert [(frame.path, frame.line, frame.text) for frame in first.frames] == [("test_one.py", 6, "loss.total()")]
+    assert (other.kind, other.frames) == ("ValueError", ())
 
 
 def test_torchrun(real: tuple[Path, str]) -> None:
