@@ -10,6 +10,7 @@ from lsprotocol import types
 
 from ..findings import Finding, Place
 from ..messages import listed, say, tell, told
+from .answers import LENSES
 from .sync import View
 
 if TYPE_CHECKING:
@@ -23,9 +24,11 @@ def register(server: GradlineServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_CODE_LENS, types.CodeLensOptions(resolve_provider=False))
     def lenses(params: types.CodeLensParams) -> list[types.CodeLens]:
         view = server.view(params.text_document.uri)
-        if view is None:
-            return []
-        return [*(_shown(server, view) if SHOW in server.options.get("commands", ()) else ()), *_probes(server, view)]
+        return server.answers.give(LENSES, view, lambda view: _all(server, view)) if view is not None else []
+
+
+def _all(server: GradlineServer, view: View) -> list[types.CodeLens]:
+    return [*(_shown(server, view) if SHOW in server.options.get("commands", ()) else ()), *_probes(server, view)]
 
 
 def _probes(server: GradlineServer, view: View) -> Iterator[types.CodeLens]:

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 from ..manual import page
 from ..messages import told
 from ..rule import find, rules
+from .answers import LINES
+from .sync import View
 
 if TYPE_CHECKING:
     from .server import GradlineServer
@@ -37,22 +39,7 @@ def register(server: GradlineServer) -> None:
         view = server.view(uri)
         if view is None:
             return None
-        regions = [
-            {
-                "range": view.range(region.start, region.end),
-                "mode": region.mode,
-                "note": region.note,
-                "origin": server.location(region.origin) if region.origin else None,
-            }
-            for region in server.engine.regions(view.path)
-            if region.start < view.end and view.start < region.end
-        ]
-        cuts = [
-            view.range(token.start, token.end)
-            for token in server.engine.tokens(view.path)
-            if "cut" in token.marks and view.holds(token.start, token.end)
-        ]
-        return {"regions": regions, "cuts": cuts}
+        return server.answers.give(LINES, view, lambda view: _lines(server, view))
 
     @server.feature("gradline/explain")
     def explain(params: Any) -> dict[str, str] | None:
@@ -77,3 +64,22 @@ def register(server: GradlineServer) -> None:
             "libcst": libcst,
             "folder": str(Path(__file__).parents[1]),
         }
+
+
+def _lines(server: GradlineServer, view: View) -> dict[str, Any]:
+    regions = [
+        {
+            "range": view.range(region.start, region.end),
+            "mode": region.mode,
+            "note": region.note,
+            "origin": server.location(region.origin) if region.origin else None,
+        }
+        for region in server.engine.regions(view.path)
+        if region.start < view.end and view.start < region.end
+    ]
+    cuts = [
+        view.range(token.start, token.end)
+        for token in server.engine.tokens(view.path)
+        if "cut" in token.marks and view.holds(token.start, token.end)
+    ]
+    return {"regions": regions, "cuts": cuts}

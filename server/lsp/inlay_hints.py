@@ -8,6 +8,7 @@ from lsprotocol import types
 
 from ..findings import Place
 from ..messages import tell
+from .answers import HINTS
 from .sync import View
 
 if TYPE_CHECKING:
@@ -25,19 +26,26 @@ def register(server: GradlineServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_INLAY_HINT, types.InlayHintOptions(resolve_provider=True))
     def hints(params: types.InlayHintParams) -> list[types.InlayHint]:
         view = server.view(params.text_document.uri)
-        if view is None or (wanted := server.configuration.of(view.path).inlayHints) == "off":
+        if view is None:
             return []
-        first, last = view.offset(params.range.start), view.offset(params.range.end)
-        found = []
-        for offset, label, tooltip in server.verdicts.hints(view.path):
-            if first <= offset <= last and view.holds(offset, offset):
-                found.append(_hint(server, view, offset, label, tooltip, None))
-        for hint in server.engine.hints(view.path):
-            if not (first <= hint.offset <= last and view.holds(hint.offset, hint.offset)):
-                continue
-            if hint.is_cut or wanted == "all":
-                found.append(_hint(server, view, hint.offset, hint.label, hint.tooltip, hint.origin))
-        return found
+        return server.answers.give(HINTS, view, lambda view: _within(server, view, params.range))
+
+
+def _within(server: GradlineServer, view: View, wanted: types.Range) -> list[types.InlayHint]:
+    which = server.configuration.of(view.path).inlayHints
+    if which == "off":
+        return []
+    first, last = view.offset(wanted.start), view.offset(wanted.end)
+    found = []
+    for offset, label, tooltip in server.verdicts.hints(view.path):
+        if first <= offset <= last and view.holds(offset, offset):
+            found.append(_hint(server, view, offset, label, tooltip, None))
+    for hint in server.engine.hints(view.path):
+        if not (first <= hint.offset <= last and view.holds(hint.offset, hint.offset)):
+            continue
+        if hint.is_cut or which == "all":
+            found.append(_hint(server, view, hint.offset, hint.label, hint.tooltip, hint.origin))
+    return found
 
 
 def _hint(

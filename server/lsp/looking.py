@@ -34,7 +34,7 @@ def register(server: GradlineServer) -> None:
                 yield
         finally:  # also when something else comes up at the yield: what has been seen would never be told otherwise
             if news:
-                server.refresh_views()
+                server.answers.may_differ(now=True)
                 server.tell_lines(news)
 
     server.analysis_quiet.append(look)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
+from .answers import TOKENS
 from .sync import View
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def register(server: GradlineServer) -> None:
         if view is None:
             given.pop(uri, None)
             return None
-        data = encode(server, view, view.start, view.end)
+        data = server.answers.give(TOKENS, view, lambda view: encode(server, view, view.start, view.end))
         given[uri] = uuid.uuid4().hex, data
         return types.SemanticTokens(data=data, result_id=given[uri][0])
 

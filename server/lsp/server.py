@@ -18,6 +18,7 @@ from pygls.protocol import LanguageServerProtocol, lsp_method
 from .. import language
 from ..findings import Place
 from . import (
+    answers,
     code_actions,
     code_lens,
     config,
@@ -52,6 +53,7 @@ FEATURES = (
     notebooks,
     custom,
     looking,
+    answers,
     probe,
     why,
 )
@@ -118,6 +120,7 @@ class GradlineServer(LanguageServer):
         self.scan = diagnostics.ScanProgress(self)
         self.fixes = code_actions.Fixes(self)
         self.verdicts = probe.Verdicts(self)
+        self.answers = answers.Answers(self)
         self.analysis_idle: list[Callable[[], Iterator[None]]] = []  # what features do when nothing else is to be done
         self.analysis_paused: list[Callable[[], Iterator[None]]] = []  # the same, when nobody has typed for a moment
         self.analysis_quiet: list[Callable[[], Iterator[None]]] = []  # ... and for a while
@@ -251,8 +254,7 @@ class GradlineServer(LanguageServer):
         self.publisher.show(paths, edited)
         if turned := [path for path in self.verdicts.turned() if path not in paths]:
             self.publisher.show(turned, False)
-        if turned or (not edited and any(self.documents.views(path) for path in paths)):
-            self.refresh_views()
+        self.answers.may_differ(now=bool(turned) or not edited)
         self.tell_lines(paths)
 
     def tell_lines(self, paths: Sequence[str]) -> None:
@@ -267,14 +269,23 @@ class GradlineServer(LanguageServer):
             self.later(self.ask(self.workspace_diagnostic_refresh_async(None)))
 
     def refresh_views(self) -> None:
-        """What the client shows besides diagnostics may be out of date."""
+        """What the client shows besides diagnostics may be out of date, in all documents."""
+        for kind in (answers.TOKENS, answers.HINTS, answers.LENSES):
+            self.refresh(kind, [])
+
+    def refresh(self, kind: str, uris: Sequence[str]) -> None:
+        """Answers of this kind are out of date for these documents: the client is to ask again."""
         if not self._running:
             return
-        if self.client_has("workspace.semantic_tokens.refresh_support"):
+        if kind == answers.LINES:
+            if self.options.get("lines"):
+                for uri in uris:
+                    self.protocol.notify("gradline/linesChanged", {"uri": uri})
+        elif kind == answers.TOKENS and self.client_has("workspace.semantic_tokens.refresh_support"):
             self.later(self.ask(self.workspace_semantic_tokens_refresh_async(None)))
-        if self.client_has("workspace.inlay_hint.refresh_support"):
+        elif kind == answers.HINTS and self.client_has("workspace.inlay_hint.refresh_support"):
             self.later(self.ask(self.workspace_inlay_hint_refresh_async(None)))
-        if self.client_has("workspace.code_lens.refresh_support"):
+        elif kind == answers.LENSES and self.client_has("workspace.code_lens.refresh_support"):
             self.later(self.ask(self.workspace_code_lens_refresh_async(None)))
 
     def later(self, work: Awaitable[Any]) -> None:

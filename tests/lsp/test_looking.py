@@ -19,7 +19,7 @@ def test_an_interrupted_look_is_told() -> None:
         configuration=SimpleNamespace(of=lambda path: SimpleNamespace(enable=True)),
         analysis=SimpleNamespace(revision=1, is_disturbed=lambda: False),
         engine=SimpleNamespace(look=lambda path, cancelled: True),
-        refresh_views=lambda: None,
+        answers=SimpleNamespace(may_differ=lambda now: None),
         tell_lines=told.append,
     )
     server.analysis_quiet = quiet
