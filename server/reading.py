@@ -19,7 +19,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
-from . import ir
+from . import ir, newer
 from .ir import pack
 from .text import line_starts, utf8_columns
 from .units import Region, clauses, mask, statements
@@ -100,6 +100,24 @@ def read(text: str) -> ir.Body:
     return _memo.get(text).body
 
 
+def fault(text: str) -> SyntaxError | ValueError | None:
+    """Why a text is not Python, neither of this version nor of a newer one that is known here; None if it is, or is
+    nested too deep for this parser, which is another thing."""
+    try:
+        try:
+            _parse(text)
+        except SyntaxError:
+            older = newer.older(text)
+            if older is None:
+                raise
+            _parse(older.text)
+    except (SyntaxError, ValueError) as error:  # of null bytes, to some versions
+        return error
+    except (RecursionError, MemoryError):
+        pass
+    return None
+
+
 def skeleton(text: str, regions: tuple[Region, ...]) -> Reading:
     """A class or long block whose bodies are units of their own: the statement, with a `Part` for each child.
 
@@ -157,21 +175,72 @@ def _parse(text: str) -> ast.Module:
 
 def _strict(text: str, base: int = 0) -> ir.Body:
     """The statements of `text`, which stands at `base` in its unit; raises whatever parser or lowering raise."""
+    try:
+        return _lowered(text, base)
+    except SyntaxError:
+        older = newer.older(text)
+        if older is None:
+            raise
+    return _lowered(text, base, older)
+
+
+def _lowered(text: str, base: int, older: newer.Older | None = None) -> ir.Body:
+    """The statements of `text`, parsed as the older Python has it, if given."""
+    parsed = text if older is None else older.text
     if text[:1] in _BLANKS and _indentation(text):
-        tree = _parse("if 1:\n" + text).body[0].body  # type: ignore[attr-defined]
+        tree = _parse("if 1:\n" + parsed).body[0].body  # type: ignore[attr-defined]
         starts: Lines = [text, 0]  # the line of the `if`
     else:
-        tree = _parse(text).body
+        tree = _parse(parsed).body
         starts = [text]
     if base:
         starts += [start + base for start in line_starts(text)]
     else:
         starts += line_starts(text)
-    if not text.isascii():
-        _columns_to_characters(tree, text, starts, base)
+    if not parsed.isascii():
+        _columns_to_characters(tree, parsed, starts, base)
+    if older is not None:
+        tree = _Newer(older.marks, starts, base).generic_visit(ast.Module(tree, [])).body  # type: ignore[attr-defined]
     if base:
         starts[0] = _Based(text, base)
     return _body(tree, starts)
+
+
+class _Newer(ast.NodeTransformer):
+    """Puts what a newer Python has added in the place of what was written for it (see `newer.py`)."""
+
+    def __init__(self, marks: dict[int, str], starts: Lines, base: int) -> None:
+        self.marks = marks
+        self.starts = starts
+        self.base = base
+
+    def marked(self, node: Any, mark: str) -> bool:
+        return self.marks.get(self.starts[node.lineno] + node.col_offset - self.base) == mark
+
+    def visit_Tuple(self, node: ast.Tuple) -> ast.AST:
+        self.generic_visit(node)
+        if not self.marked(node, newer.STRING):
+            return node
+        values: list[ast.expr] = [ast.FormattedValue(value, -1, None) for value in node.elts]
+        return ast.copy_location(ast.JoinedStr(values), node)
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.AST:
+        self.generic_visit(node)
+        caught = node.type
+        if type(caught) is ast.Compare and self.marked(caught, newer.EXCEPT):
+            node.type = ast.copy_location(ast.Tuple([caught.left, *caught.comparators], ast.Load()), caught)
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        self.generic_visit(node)
+        if self.marked(node, newer.ALIAS):
+            node.targets = [node.targets[0].elts[1]]  # type: ignore[attr-defined]
+            node.value = ast.copy_location(_Unread(), node.value)
+        return node
+
+
+class _Unread(ast.expr):
+    """An expression that is not evaluated when it is reached."""
 
 
 class _Based:
@@ -763,6 +832,7 @@ _EXPRESSION: dict[type, Callable[[Any, Lines], Any]] = {
     ast.YieldFrom: _yield_from,
     ast.JoinedStr: _joined,
     ast.NamedExpr: _walrus,
+    _Unread: _hole,
 }
 if sys.version_info >= (3, 14):
     _EXPRESSION[ast.TemplateStr] = _joined

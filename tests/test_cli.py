@@ -486,7 +486,8 @@ def test_what_is_not_python_is_said(run):
     code, out, err = run("check", "--output-format", "json")
     assert code == 1 and [entry["code"] for entry in json.loads(out)] == ["GL101"]
     assert err == (
-        "gradline: warning: a.py is not valid Python at line 2 (invalid syntax); what can be read of it was checked\n"
+        f"gradline: warning: a.py is not valid Python {sys.version_info[0]}.{sys.version_info[1]} at line 2 "
+        "(invalid syntax); what can be read of it was checked\n"
     )
     put("a.py", "def f(:\n")
     assert run("check")[0] == 0

@@ -272,21 +272,10 @@ def test_generators() -> None:
     assert defs == {"f": False, "g": True, "i": True}
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="the grammar of Python 3.11")
 def test_except_star() -> None:
     (found,) = reading.read("try: a\nexcept* B as c: d\n")
     assert isinstance(found, ir.Try)
     assert found.handlers[0].name == "c"
-
-
-@pytest.mark.skipif(sys.version_info < (3, 12), reason="the grammar of Python 3.12")
-def test_type_parameters_are_dropped() -> None:
-    alias, function = reading.read("type X[T] = list[T]\ndef f[T](x: T) -> T: return x\n")
-    assert isinstance(alias, ir.Assign)
-    assert isinstance(alias.value, ir.Hole)
-    assert alias.value.words == ("list", "T")
-    assert isinstance(function, ir.Def)
-    assert [param.name for param in function.params] == ["x"]
 
 
 def test_every_node_of_this_python_is_lowered() -> None:

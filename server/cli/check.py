@@ -372,30 +372,27 @@ PARSED = 50  # files; of more, parsing each whole would take as long as the chec
 
 
 def _not_python(workspace: Workspace, paths: Sequence[str]) -> Iterator[Problem]:
-    """The files that are not Python as a whole: what of them is, was checked. They are no reason to fail.
+    """The files that are not Python as a whole: what of them is, was checked. They are no reason to fail. The version
+    of Python is said, since the code may be for a newer one than gradline runs on.
 
     Nothing is said of more files than PARSED, nor of notebooks, which hold what IPython alone understands.
     """
-    import ast
-    import warnings
-
     from ..disk import Problem
+    from ..reading import fault
 
+    python = f"{sys.version_info[0]}.{sys.version_info[1]}"
     for path in paths if len(paths) <= PARSED else ():
         source = workspace.source(path)
         if source is None or source.cells is not None:
             continue
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                ast.parse(source.text)
-        except SyntaxError as error:
+        error = fault(source.text)
+        if error is None:
+            continue
+        if isinstance(error, SyntaxError):
             where = f"at line {error.lineno} ({error.msg})" if error.lineno else f"({error.msg})"
-            yield Problem(path, f"is not valid Python {where}; what can be read of it was checked", fatal=False)
-        except ValueError as error:  # null bytes, to some versions
-            yield Problem(path, f"is not valid Python ({error}); what can be read of it was checked", fatal=False)
-        except (RecursionError, MemoryError):
-            continue  # too deep for Python's parser, which is another thing
+        else:
+            where = f"({error})"
+        yield Problem(path, f"is not valid Python {python} {where}; what can be read of it was checked", fatal=False)
 
 
 def _say_problems(problems: Iterable[Problem], arguments: argparse.Namespace) -> None:

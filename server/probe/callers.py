@@ -6,10 +6,23 @@ import ast
 from collections.abc import Iterable
 from pathlib import Path
 
+from .. import newer
+
 MAX_DEPTH = 3  # callers of callers: beyond, programs come together in one main
 MAX_SITES = 64
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 IMPLICIT = frozenset({"forward", "__call__", "<lambda>"})  # called through the object: no name to look for
+
+
+def _parse(text: str) -> ast.Module:
+    """The tree of a file, which may be for a newer Python than this: its lines and calls are right."""
+    try:
+        return ast.parse(text)
+    except SyntaxError:
+        older = newer.older(text)
+        if older is None:
+            raise
+    return ast.parse(older.text)
 
 
 class Callers:
@@ -20,7 +33,7 @@ class Callers:
         self._functions: dict[str, list[tuple[int, int, str]]] = {}
         for file in sorted(set(files)):
             try:
-                tree = ast.parse(Path(file).read_text(encoding="utf-8"))
+                tree = _parse(Path(file).read_text(encoding="utf-8"))
             except (OSError, ValueError, SyntaxError, RecursionError):
                 continue
             self._read(file, tree)
