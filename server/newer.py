@@ -87,6 +87,7 @@ _ENDS = {
     '"""': re.compile(r'[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"""', re.S),
     "'''": re.compile(r"[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*'''", re.S),
 }
+_PREFIXES = frozenset(["", *"rbuft", "rb", "br", "rf", "fr", "rt", "tr"])
 _GAP = re.compile(r"(?:[ \t\f]|\\\r?\n)*")  # between strings that are one, outside brackets
 _INNER_GAP = re.compile(r"(?:\s|\\\r?\n|\#[^\n]*)*")
 _BLANKS = re.compile(r"[^\r\n]")
@@ -111,11 +112,14 @@ class _Writer:
         self.python = python
         self.out = list(text)
         self.marks: dict[int, str] = {}
+        self.dropped: list[tuple[int, int]] = []  # type parameters, which may have strings in them
         self.changed = False
         self.depth = 0
 
     def written(self) -> Older | None:
         self.code(0, False)
+        for start, end in self.dropped:
+            self.drop(start, end)
         return Older("".join(self.out), self.marks) if self.changed else None
 
     def put(self, at: int, char: str) -> None:
@@ -225,12 +229,15 @@ class _Writer:
         lines = self.text[start:end].split("\n")
         if len(lines) > 1 and not all(line.strip() for line in lines):
             return
-        self.blank(start, end)
-        for line in lines[:-1]:  # the brackets held the lines together
-            start += len(line) + 1
-            self.put(start - (3 if line.endswith("\r") else 2), "\\")
+        self.dropped.append((start, end))
         if alias >= 0 and self.python < (3, 12):
             self.alias(alias)
+
+    def drop(self, start: int, end: int) -> None:
+        self.blank(start, end)
+        self.marks = {at: mark for at, mark in self.marks.items() if not start < at < end}
+        for found in re.compile(r"\r?\n").finditer(self.text, start, end):  # the brackets held the lines together
+            self.put(found.start() - 1, "\\")
 
     def alias(self, at: int) -> None:
         self.put(at + len("type"), ",")
@@ -242,6 +249,8 @@ class _Writer:
         """The string that begins here."""
         prefix = (found["prefix"] or "").lower()
         quote = found["quote"]
+        if prefix not in _PREFIXES:
+            raise _OddError
         if "f" not in prefix and "t" not in prefix:
             end = _ENDS[quote].match(self.text, found.end())
             if end is None:
@@ -304,6 +313,8 @@ class _Writer:
     def strings(self, run: list[_String]) -> bool:
         """Write strings that are one; whether they are new."""
         new = any(string.new for string in run)
+        if len({("b" in string.prefix, "t" in string.prefix) for string in run}) > 1:
+            raise _OddError
         if not new or self.python >= (3, 12):
             if self.python < (3, 14):
                 for string in run:

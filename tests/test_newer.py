@@ -31,10 +31,11 @@ ADDED = {
     "3.12 class": ("@d\nclass A[T]:\n  def f[U](self): return t", "@d\nclass A:\n  def f(self): return t"),
     "3.12 quotes": ('f"{a["b"]}" + c', "f'{a[\"b\"]}' + c"),
     "3.12 more": ('g(f"{a["b"]!r:>{w["n"]}} é {c=} {d!s}", e)', 'g(f\'{a["b"]!r:>{w["n"]}}{c}{d}\', e)'),
-    "3.12 one string": ("x = 'a' f'{b['c']}' rb'' if d else ''", "x = f'{b[\"c\"]}' if d else ''"),
+    "3.12 one string": ("x = 'a' f'{b['c']}' r'' if d else ''", "x = f'{b[\"c\"]}' if d else ''"),
     "3.12 break": ("f'{'\\x61'.join(a)}{b}'", "f'{\"a\".join(a)}{b}'"),
     "3.12 lines in a field": ("g(f'{h(\n    a,  # }\n    b)}', c)", "g(f'{h(a, b)}', c)"),
     "3.12 string in string": ("f'{f'{f'{a}'}'}{b}'", "f'''{f'{f\"{a}\"}'}{b}'''"),
+    "3.12 string in a bound": ("class A[T: f'{a['b']}'](B): x = c", "class A(B): x = c"),
     "3.12 dict": ("f'{{}}{ {'a': b}['a'] }'", 'f\'{ {"a": b}["a"] }\''),
     "3.12 type and template": ("type X = A\nx = t'{a['b']}'", None),
     "3.11 except group": ("try: a\nexcept* B as c: d", "try: a\nexcept B as c: d"),
@@ -108,6 +109,8 @@ def test_a_type_alias_is_a_name_for_what_is_not_evaluated() -> None:
         "x = f'{}'",
         "x = f'{a!}'",
         "x = t'{a}' b",
+        "x = t'{a}' 'b'",
+        "x = f'{a['b']}' b''",
     ],
 )
 def test_what_no_python_reads_stays_broken(source: str) -> None:
