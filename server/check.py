@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from . import reuse
 from .findings import Finding
-from .flow import interpret, is_script
+from .flow import Flow, is_script, lone, program
 from .memo import Memo
 from .project import Module, Project
 from .rule import Rule, rules
+from .units import Change
 
 if TYPE_CHECKING:
     from .edits import Edit, Fix
@@ -52,19 +55,26 @@ ALONE: tuple[tuple[str, re.Pattern[str] | None], ...] = tuple(
         ),
     )
 )
-DROPS = re.compile(r"(?:\bF|functional)\.\w*(?:dropout|rrelu)")
+# These begin with what `re` can look for before it tries to match; a few texts too many are no harm.
+DROPS = tuple(re.compile(rf"{home}\.\w*(?:dropout|rrelu)") for home in ("F", "functional"))
 # A parameter that does not stay one: something is done to the result of `nn.Parameter(...)`.
-CHANGED = re.compile(r"\bParameter\([^\n]*\)[ \t]*[.*/+@-]|^[ \t]*\)[ \t]*[.*/+@-]", re.MULTILINE)
-CONTAINER = re.compile(r"\bnn\.[A-Z]\w+\(")
-# A plain container as an attribute, at once or by way of a name.
+CHANGED = re.compile(r"Parameter\([^\n]*\)[ \t]*[.*/+@-]|^[ \t]*\)[ \t]*[.*/+@-]", re.MULTILINE)
+CONTAINER = re.compile(r"nn\.[A-Z]\w+\(")
+# A plain container as an attribute, at once or by way of a name; what stands in round brackets may be one.
 PLAIN = re.compile(
-    r"\bself\.\w+[ \t]*(?::[^=\n]+)?="
-    r"[ \t]*(?:[\[{]|\((?=[ \t]*\n|[^\n]*\bnn\.)|(?:list|dict|tuple|defaultdict|OrderedDict)\()"
+    r"self\.\w+[ \t]*(?::[^=\n]+)?=[ \t]*"
+    r"(?:[\[{]|(?:list|dict|tuple|defaultdict|OrderedDict)\(|(\()(?=[ \t]*\n|[^\n]*\bnn\.))"
 )
+BRACKETS = re.compile(r"[()\[\]{},]")
+STORED = re.compile(r"self\.\w+[ \t]*=[ \t]*(\w+)[ \t]*$", re.MULTILINE)
 NAMED = re.compile(r"^[ \t]+(\w+)[ \t]*(?::[^=\n]+)?=[ \t]*(?:[\[{]|(?:list|dict)\()", re.MULTILINE)
-STORED = re.compile(r"\bself\.\w+[ \t]*=[ \t]*(\w+)[ \t]*$", re.MULTILINE)
-SQUASHED = re.compile(r"softmax|sigmoid")
-LOSSES = re.compile(r"cross_entropy|CrossEntropy|_with_logits|WithLogits|nll_loss|NLLLoss|kl_div|KLDiv")
+SQUASHED = ("softmax", "sigmoid")
+LOSSES = ("cross_entropy", "CrossEntropy", "_with_logits", "WithLogits", "nll_loss", "NLLLoss", "kl_div", "KLDiv")
+
+
+def _squashes(text: str) -> bool:
+    """Whether a text has both what gives probabilities and what takes logarithms or scores."""
+    return any(word in text for word in SQUASHED) and any(word in text for word in LOSSES)
 
 
 def judged_alone(text: str) -> Callable[[str, str], bool]:
@@ -72,37 +82,71 @@ def judged_alone(text: str) -> Callable[[str, str], bool]:
     alone = [(word, pattern) for word, pattern in ALONE if word in text]
     makes = "Parameter(" in text
     layers = "nn." in text
-    squashes = SQUASHED.search(text) is not None and LOSSES.search(text) is not None
+    squashes = _squashes(text)
+    return lambda name, text: _judged(name, text, alone, makes, layers, squashes)
 
-    def judged(name: str, text: str) -> bool:
-        for word, pattern in alone:
-            if word in text and (pattern is None or pattern.search(text) is not None):
-                return True
-        if _drops_always(text):
-            return True
-        if makes and "Parameter(" in text and (name == "forward" or CHANGED.search(text) is not None):
-            return True
-        if name == "__init__":
-            if not layers or "nn." not in text or CONTAINER.search(text) is None:
-                return False
-            initialized = "super(" in text or ".__init__(" in text
-            return not initialized or _keeps_plain_container(text)
-        if squashes and SQUASHED.search(text) is not None and LOSSES.search(text) is not None:
-            return True
-        return layers and name == "forward" and CONTAINER.search(text) is not None
 
-    return judged
+@functools.lru_cache(8192)
+def judged(name: str, text: str) -> bool:
+    """The same for one function, remembered: nearly all functions of a file are what they were before an edit."""
+    return _judged(name, text, ALONE, True, True, True)
+
+
+def _judged(
+    name: str,
+    text: str,
+    alone: Iterable[tuple[str, re.Pattern[str] | None]],
+    makes: bool,
+    layers: bool,
+    squashes: bool,
+) -> bool:
+    """Whether a function can be the place of a finding, by what there is in its file."""
+    for word, pattern in alone:
+        if word in text and (pattern is None or pattern.search(text) is not None):
+            return True
+    if _drops_always(text):
+        return True
+    if makes and "Parameter(" in text and (name == "forward" or CHANGED.search(text) is not None):
+        return True
+    if name == "__init__":
+        if not layers or "nn." not in text or CONTAINER.search(text) is None:
+            return False
+        initialized = "super(" in text or ".__init__(" in text
+        return not initialized or _keeps_plain_container(text)
+    if squashes and _squashes(text):
+        return True
+    return layers and name == "forward" and CONTAINER.search(text) is not None
 
 
 def _drops_always(text: str) -> bool:
     """Whether some `F.dropout(...)` does not heed `training`."""
     if "dropout" not in text and "rrelu" not in text:
         return False
-    return len(DROPS.findall(text)) > text.count("training")
+    return sum(len(pattern.findall(text)) for pattern in DROPS) > text.count("training")
 
 
 def _keeps_plain_container(text: str) -> bool:
-    return PLAIN.search(text) is not None or not set(NAMED.findall(text)).isdisjoint(STORED.findall(text))
+    if any(found[1] is None or _is_tuple(text, found.start(1)) for found in PLAIN.finditer(text)):
+        return True
+    stored = STORED.findall(text)
+    return bool(stored) and not set(stored).isdisjoint(NAMED.findall(text))
+
+
+def _is_tuple(text: str, at: int) -> bool:
+    """Whether the round bracket here has a comma of its own in it."""
+    depth = 0
+    for found in BRACKETS.finditer(text, at):
+        mark = found[0]
+        if mark == ",":
+            if depth == 1:
+                return True
+        elif mark in "([{":
+            depth += 1
+        else:
+            depth -= 1
+            if depth == 0:
+                return False
+    return False
 
 
 @dataclass(frozen=True)
@@ -183,23 +227,79 @@ def _analyse(project: Project, path: str) -> Analysis:
         reads = _entry(project, module)
         if reads is not None:
             return Analysis((), (), frozenset(reads))
-    findings: list[Finding] = []
-    notes: list[str] = []
-    read = {path}
-    for flow in interpret(project, module, judged_alone(module.source.text)):
+    wanted = judged if project.revision else judged_alone(module.source.text)
+    whole = _program(project, module, wanted)
+    findings, notes = list(whole.findings), list(whole.notes)
+    read = {path, *whole.modules}
+    for flow in lone(project, module, wanted, whole.entered):
         read |= flow.read
-        notes.extend(f"{path}: too large to be followed to its end ({note})" for note in flow.notes)
-        for rule in rules().values():
-            for finding in rule.check(flow):
-                findings.append(
-                    finding._replace(
-                        code=rule.code,
-                        name=rule.name,
-                        severity=finding.severity or rule.severity,
-                        fixable=rule.fix is not None,
-                    )
-                )
+        notes += _notes(path, flow)
+        findings += _said(flow)
     return Analysis(tuple(findings), tuple(notes), frozenset(read))
+
+
+@dataclass(frozen=True)
+class _Program:
+    """What a module's top level says when it runs as a program, and what it depends on: of the functions in `modules`
+    nothing but the names, except those `made`. `entered` are the module's own functions that it called."""
+
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+    modules: Mapping[str, Module | None]
+    made: frozenset[tuple[str, int]] = frozenset()
+    entered: frozenset[int] = frozenset()
+
+
+def _program(project: Project, module: Module, wanted: Callable[[str, str], bool]) -> _Program:
+    """What the program says; an answer that an edit has left as it was is not made again."""
+    memo: Memo[_Program] = project.memo("program")
+
+    def make() -> tuple[_Program, frozenset[str]]:
+        flow = program(project, module, wanted)
+        if flow is None:
+            return _Program((), (), {}), frozenset({module.path})
+        modules = {path: project.module(path) for path in flow.read}
+        found = _Program(tuple(_said(flow)), tuple(_notes(module.path, flow)), modules, flow.made, flow.entered)
+        return found, flow.read
+
+    def adapt(known: _Program) -> tuple[_Program, frozenset[str]] | None:
+        changes: dict[str, Change] = {}
+        modules = {path: project.module(path) for path in known.modules}
+        for path, old in known.modules.items():
+            new = modules[path]
+            if old is new:
+                continue
+            if old is None or new is None:
+                return None
+            change = reuse.harmless(old, new, {at for other, at in known.made if other == path})
+            if change is None:
+                return None
+            changes[path] = change
+        if not modules:
+            return None
+        own = changes.get(module.path, reuse.NONE)
+        found = _Program(
+            tuple([reuse.moved(finding, changes) for finding in known.findings]),
+            known.notes,
+            modules,
+            frozenset([(path, changes.get(path, reuse.NONE).moved(at)) for path, at in known.made]),
+            frozenset([own.moved(at) for at in known.entered]),
+        )
+        return found, frozenset(modules)
+
+    return memo.get(module.path, make, adapt)
+
+
+def _said(flow: Flow) -> Iterator[Finding]:
+    """What all rules say of a flow."""
+    for rule in rules().values():
+        for finding in rule.check(flow):
+            severity = finding.severity or rule.severity
+            yield finding._replace(code=rule.code, name=rule.name, severity=severity, fixable=rule.fix is not None)
+
+
+def _notes(path: str, flow: Flow) -> list[str]:
+    return [f"{path}: too large to be followed to its end ({note})" for note in flow.notes]
 
 
 # Imported files that are looked at to tell whether a program that names nothing of torch runs something that does.

@@ -31,16 +31,23 @@ class Memo(Generic[T]):
         self._count = 0
         self.made = 0  # answers that had to be made, for tests of what was not redone
 
-    def get(self, key: Hashable, make: Callable[[], tuple[T, frozenset[str]]]) -> T:
-        """The answer; `make` gives a new one with the paths that it read."""
+    def get(
+        self,
+        key: Hashable,
+        make: Callable[[], tuple[T, frozenset[str]]],
+        adapt: Callable[[T], tuple[T, frozenset[str]] | None] | None = None,
+    ) -> T:
+        """The answer; `make` gives a new one with the paths that it read, `adapt` one made of an answer to other texts."""
         versions = self._known.setdefault(key, OrderedDict())
         for number in reversed(versions):
             reads, value = versions[number]
             if all(self._text(path) == text for path, text in reads.items()):
                 versions.move_to_end(number)
                 return value
-        value, paths = make()
-        self.made += 1
+        adapted = (adapt(value) for _, value in reversed(versions.values())) if adapt is not None else ()
+        found = next((answer for answer in adapted if answer is not None), None)
+        value, paths = found or make()
+        self.made += found is None
         self._count += 1
         versions[self._count] = ({path: self._text(path) for path in paths}, value)
         while len(versions) > self._versions:

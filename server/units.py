@@ -492,15 +492,32 @@ def _deeper(inner: str, outer: str) -> bool:
 Span = tuple[int, int, Shape]
 
 
+class Change(NamedTuple):
+    """From one text to another: what stood from `start` to `end` is something else now, what followed is `shift` on."""
+
+    start: int
+    end: int
+    shift: int
+
+    @classmethod
+    def between(cls, old: str, new: str) -> Change:
+        """The one change between what both begin and end with."""
+        start = _common(old, new)
+        kept = min(len(old), len(new)) - start
+        end = len(old) - _common(old[len(old) - kept :][::-1], new[len(new) - kept :][::-1])
+        return cls(start, end, len(new) - len(old))
+
+    def moved(self, at: int) -> int:
+        """Where something that begins at an offset begins now."""
+        return at + self.shift if at >= self.end else at
+
+
 class _Edit:
-    """From the last good text to a new one that is broken: one change, between what both begin and end with."""
+    """From the last good text to a new one that is broken."""
 
     def __init__(self, old: str, new: str) -> None:
         self.new = new
-        self.start = _common(old, new)
-        kept = min(len(old), len(new)) - self.start
-        self.end = len(old) - _common(old[len(old) - kept :][::-1], new[len(new) - kept :][::-1])  # in the old text
-        self.shift = len(new) - len(old)
+        self.start, self.end, self.shift = Change.between(old, new)
 
     def unit(self, span: Span) -> Unit:
         return Unit(span[0], self.new[span[0] : span[1]], span[2])

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -46,15 +46,29 @@ class Flow:
     read: frozenset[str] = frozenset()
     notes: list[str] = field(default_factory=list)
     run: Interpreter | None = None
-    _by_kind: dict[type, list[events.Event]] | None = field(default=None, repr=False)
+    _among: dict[tuple[type, ...], list[events.Event]] = field(default_factory=dict, repr=False)
 
     def of(self, kind: type[E]) -> Iterator[E]:
         """The events of one kind, in the order in which they happened."""
-        if self._by_kind is None:
-            self._by_kind = {}
-            for event in self.events:
-                self._by_kind.setdefault(type(event), []).append(event)
-        return iter(self._by_kind.get(kind, ()))  # type: ignore[arg-type]
+        return iter(self._kinds.get(kind, ()))  # type: ignore[arg-type]
+
+    def among(self, *kinds: type[events.Event]) -> list[events.Event]:
+        """The events of some kinds, in the order in which they happened."""
+        found = self._among.get(kinds)
+        if found is None:
+            if sum(kind in self._kinds for kind in kinds) < 2:  # most programs have but one of them
+                found = next((self._kinds[kind] for kind in kinds if kind in self._kinds), [])
+            else:
+                found = [event for event in self.events if type(event) in kinds]
+            self._among[kinds] = found
+        return found
+
+    @functools.cached_property
+    def _kinds(self) -> dict[type, list[events.Event]]:
+        kinds: dict[type, list[events.Event]] = {}
+        for event in self.events:
+            kinds.setdefault(type(event), []).append(event)
+        return kinds
 
     @property
     def selected(self) -> set[int]:
@@ -62,12 +76,34 @@ class Flow:
         return self.run.notes.get("selected", set()) if self.run is not None else set()  # type: ignore[return-value]
 
     @property
+    def entered(self) -> frozenset[int]:
+        """The offsets of the functions of the module itself that were called."""
+        executed = self.run.executed if self.run is not None else ()
+        return frozenset(at for path, at in executed if path == self.module.path)
+
+    @property
+    def made(self) -> frozenset[tuple[str, int]]:
+        """File and offset of each `def` and `class` that was read; of the others nothing but their names was."""
+        return frozenset(self.run.made) if self.run is not None else frozenset()
+
+    @property
     def tainted(self) -> bool:
         """Somewhere a backward goes through a graph that is not known: it may be any."""
         return self.run is not None and "unknown backward" in self.run.notes
 
     def called(self, *names: str) -> Iterator[events.Called]:
-        return (event for event in self.of(events.Called) if event.name in names)
+        """The calls of functions of these names, in the order in which they happened."""
+        known = [name for name in names if name in self._calls]
+        if len(known) == 1:
+            return iter(self._calls[known[0]])
+        return (event for event in self.of(events.Called) if event.name in known) if known else iter(())
+
+    @functools.cached_property
+    def _calls(self) -> dict[str, list[events.Called]]:
+        calls: dict[str, list[events.Called]] = {}
+        for event in self.of(events.Called):
+            calls.setdefault(event.name, []).append(event)
+        return calls
 
     def code(self, place: Place) -> str:
         """The code at a place, short and in backticks: what the user calls what a message speaks of."""
@@ -88,17 +124,29 @@ def interpret(project: Project, module: Module, wanted: Wanted, watch: Watch | N
 
     What a flow's objects hold is to be asked before the next flow is: what a function has done is undone then.
     """
+    whole = program(project, module, wanted, watch)
+    if whole is not None:
+        yield whole
+    yield from lone(project, module, wanted, whole.entered if whole is not None else frozenset(), watch)
+
+
+def program(project: Project, module: Module, wanted: Wanted, watch: Watch | None = None) -> Flow | None:
+    """Run a module's top level as a script; None if it does nothing besides defining."""
+    if watch is None and not any(_acts(unit, wanted) for unit in module.units) and not _runs_own(module):
+        return None
     run = Interpreter(project)
     run.watch = watch
-    if watch is not None or any(_acts(unit, wanted) for unit in module.units) or _runs_own(module):
-        _guarded(run, lambda: scopes.run_module(run, module, main=True))
-        yield _flow(run, module, True)
-    left = [
-        (unit, owner)
-        for unit, owner in functions(module)
-        if wanted(unit.name, unit.text)
-        and not any(p == module.path and unit.start <= s < unit.end for p, s in run.executed)
-    ]
+    _guarded(run, lambda: scopes.run_module(run, module, main=True))
+    return _flow(run, module, True)
+
+
+def lone(
+    project: Project, module: Module, wanted: Wanted, entered: Collection[int], watch: Watch | None = None
+) -> Iterator[Flow]:
+    """Run each function of a module that is `wanted` and not among those at the offsets `entered`."""
+    left = [(unit, owner) for unit, owner in functions(module) if wanted(unit.name, unit.text)]
+    if entered:
+        left = [(unit, owner) for unit, owner in left if not any(unit.start <= at < unit.end for at in entered)]
     if not left:
         return
     # Names are found as they are asked for: what stands under `if __name__ == "__main__"` does not run.

@@ -48,6 +48,7 @@ from ..project import Module, Project
 from ..state import Changes, State
 from ..units import Unit
 from . import events, scopes
+from .scopes import LAZY
 
 # Bounds. Each is generous for hand-written training code; what is passed ends the path without a claim.
 STEP_LIMIT = (
@@ -191,6 +192,7 @@ class Interpreter:
         self.asking: set[tuple[str, str, str]] = set()
         self.unbound: set[tuple[str, str]] = set()  # module, name of a builtin that the module leaves as it is
         self.executed: set[tuple[str, int]] = set()  # (path, offset) of each function that was entered
+        self.made: set[tuple[str, int]] = set()  # (path, offset) of each def and class that was read
         self.read: set[str] = set()  # paths whose text the result depends on
         self.objects: list[Object] = []
         self.handed: dict[object, object] = {}  # nodes that went where they can't be followed; kept by `state`
@@ -233,9 +235,13 @@ class Interpreter:
         return True
 
     def record(self, event: events.Event) -> None:
-        frames = self.frames
-        event.loops = tuple([loop for f in frames for loop in f.loops])
-        event.branches = sum([f.branches for f in frames])
+        loops: list[Loop] = []
+        branches = 0
+        for frame in self.frames:
+            if frame.loops:
+                loops += frame.loops
+            branches += frame.branches
+        event.loops, event.branches = tuple(loops), branches
         self.events.append(event)
 
     @property
@@ -902,7 +908,7 @@ class Interpreter:
         value = names.get(name)
         if value is None:
             return None
-        if type(value) in scopes.LAZY:
+        if type(value) in LAZY:
             # Not journaled: the definition is the same on every path. A decorator may name what was bound before
             # (`@x.setter`), so that stands there while the definition is made.
             lazy: scopes.Lazy = value  # type: ignore[assignment]
@@ -916,14 +922,16 @@ class Interpreter:
         return value if isinstance(value, Value) else None
 
     def lookup(self, name: str) -> Value:
-        frame = self.frame
+        frame = self.frames[-1]
         scope: Scope | None = frame.scope
-        if name in frame.scope.globals:
+        if scope.globals and name in scope.globals:
             scope = None
         while scope is not None:
-            value = self.force(scope.names, name)
-            if value is not None:
-                return value
+            found = scope.names.get(name)
+            if found is not None:
+                value = self.force(scope.names, name) if type(found) in LAZY else found
+                if isinstance(value, Value):
+                    return value
             scope = scope.up
         builtin = _python.BUILTINS.get(name)
         key = (frame.module.path, name)

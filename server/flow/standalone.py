@@ -16,7 +16,7 @@ from .interp import Args, Frame, Interpreter
 from .modules import submodules
 from .objects import bound, find, is_module
 
-_STORES = re.compile(r"\bself\.(\w+)(?:\s*:[^=\n]+)?\s*(?:[-+*/]?=)(?!=)")
+_STORES = re.compile(r"self\.(\w+)(?:\s*:[^=\n]+)?\s*(?:[-+*/]?=)(?!=)")
 
 
 def function_alone(run: Interpreter, module: Module, scope: Scope, unit: Unit, owner: Unit | None) -> Function | None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def check(flow: Flow) -> Iterable[Finding]:
-    for event in flow.events:
+    for event in flow.among(events.NoneUsed, events.Backward):
         if isinstance(event, events.NoneUsed) and event.why in ("non-leaf", "no-grad") and not event.branches:
             return  # the program ends there
         if not isinstance(event, events.Backward) or not event.freed:

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 
 def check(flow: Flow) -> Iterable[Finding]:
+    if not any(flow.called("torch.autograd.grad")):
+        return
     walked: events.Backward | None = None
-    for event in flow.events:
+    for event in flow.among(events.Backward, events.Called):
         if isinstance(event, events.Backward) and event.grad:
             walked = event
             continue

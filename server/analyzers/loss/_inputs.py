@@ -62,7 +62,7 @@ class Use(NamedTuple):
 
 def uses(flow: Flow, functions: frozenset[str], classes: frozenset[str]) -> Iterator[Use]:
     """The calls of these loss functions, and of instances of these classes."""
-    for event in flow.events:
+    for event in flow.among(events.Called, events.Forward):
         if isinstance(event, events.Called) and event.name in functions:
             values = event.args
             first = values[0] if values else event.keywords.get("input")

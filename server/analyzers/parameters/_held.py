@@ -36,7 +36,7 @@ DEPTH = 4
 def held(flow: Flow) -> set[Leaf]:
     """The leaves that some optimizer held at some time."""
     found: set[Leaf] = set()
-    for event in flow.events:
+    for event in flow.among(events.OptimizerMade, events.ParametersAdded, events.Step):
         if isinstance(event, (events.OptimizerMade, events.ParametersAdded, events.Step)):
             found.update(event.leaves)
     return found

@@ -20,7 +20,7 @@ def check(flow: Flow) -> Iterable[Finding]:
     if not flow.whole or not flow.complete or flow.run is None:
         return
     frozen: events.Event | None = None
-    for event in flow.events:
+    for event in flow.among(events.GradFlag, events.Called, events.OptimizerMade):
         if (isinstance(event, events.GradFlag) and event.value is False) or (
             isinstance(event, events.Called) and event.name == "Module.requires_grad_"
         ):

@@ -28,7 +28,7 @@ def check(flow: Flow) -> Iterable[Finding]:
     switched: dict[int, Place] = {}
     running: dict[int, tuple[Object, Place | None, Place]] = {}
     told: set[Place] = set()
-    for event in flow.events:
+    for event in flow.among(events.GradFlag, events.Called, events.Forward, events.Step):
         if isinstance(event, events.GradFlag):
             _freeze(frozen, _leaves(flow, event.target), event.value, event.place)
         elif isinstance(event, events.Called) and event.owner is not None and event.name.startswith("Module."):

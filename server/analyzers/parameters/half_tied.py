@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
 
 def check(flow: Flow) -> Iterable[Finding]:
+    if not any(flow.of(events.Shared)):
+        return
     shared: list[events.Shared] = []
     together: dict[int, events.Backward] = {}
-    for event in flow.events:
+    for event in flow.among(events.Shared, events.Backward, events.Step):
         if isinstance(event, events.Shared):
             shared.append(event)
         elif isinstance(event, events.Backward) and not event.grad and not event.opaque:

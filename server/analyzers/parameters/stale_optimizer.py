@@ -28,7 +28,9 @@ def check(flow: Flow) -> Iterable[Finding]:
     changes: dict[Leaf, tuple[events.Event, str]] = {}
     missed: dict[Leaf, None] = {}
     alive: set[Leaf] = set()
-    for event in flow.events:
+    for event in flow.among(
+        events.OptimizerMade, events.Step, events.Backward, events.Attribute, events.Registered, events.GradFlag, events.Called
+    ):  # fmt: skip
         if isinstance(event, events.OptimizerMade):
             made.append(event)
         elif isinstance(event, events.Step):
@@ -118,7 +120,7 @@ def _was_frozen(flow: Flow, leaf: Leaf, optimizer: events.OptimizerMade) -> bool
     if leaf.cells.get("grad-read") or leaf.cells.get("grad-changed"):
         return False
     frozen = False
-    for event in flow.events:
+    for event in flow.among(events.OptimizerMade, events.GradFlag, events.Called):
         if event is optimizer:
             return frozen
         if isinstance(event, events.GradFlag) and leaf in _leaves(flow, event.target):

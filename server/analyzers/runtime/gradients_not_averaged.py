@@ -27,7 +27,7 @@ def check(flow: Flow) -> Iterable[Finding]:
         return
     held = {id(wrapper): set(leaves_of(flow.run, wrapper)[0]) for wrapper in wrappers}
     forwards: dict[int, list[events.Forward]] = {}
-    for event in flow.events:
+    for event in flow.among(events.Forward, events.Step):
         if isinstance(event, events.Forward) and id(event.module) in held:
             forwards.setdefault(id(event.module), []).append(event)
         elif isinstance(event, events.Step):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def check(flow: Flow) -> Iterable[Finding]:
     stepped: dict[Leaf, events.Step] = {}
-    for event in flow.events:
+    for event in flow.among(events.Step, events.Forward):
         if isinstance(event, events.Step) and isinstance(event.autocast, events.Autocast):
             stepped.update((leaf, event) for leaf in event.leaves)
         elif isinstance(event, events.Forward) and isinstance(event.autocast, events.Autocast):

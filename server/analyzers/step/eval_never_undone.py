@@ -21,7 +21,7 @@ LAYERS = ("Dropout", "AlphaDropout", "FeatureAlphaDropout", "BatchNorm", "SyncBa
 def check(flow: Flow) -> Iterable[Finding]:
     trained: dict[int, events.Backward] = {}
     stepped: set[Leaf] = set()  # whose gradients a step applies, seen from the end
-    for event in reversed(flow.events):
+    for event in reversed(flow.among(events.Step, events.Zero, events.Backward)):
         if isinstance(event, events.Step):
             stepped.update(event.leaves)
         elif isinstance(event, events.Zero):

@@ -58,7 +58,7 @@ def check(flow: Flow) -> Iterable[Finding]:
 
 def _used(flow: Flow, leaves: set[Leaf]) -> Step | None:
     """The last result of a module that is computed from these leaves."""
-    for event in reversed(flow.events):
+    for event in reversed(flow.among(events.Forward)):
         if isinstance(event, events.Forward) and isinstance(event.result, Tensor) and event.result.live:
             assert event.result.node is not None
             if leaves & set(walk(event.result.node).sure):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def check(flow: Flow) -> Iterable[Finding]:
     reads_scale = any(event.name == "get_scale" for event in flow.of(events.Scaling))
-    for event in flow.events:
+    for event in flow.among(events.Scaling, events.Clip, events.Step):
         if isinstance(event, events.Scaling):
             yield from _call(flow, event)
         elif isinstance(event, events.Clip) and event.scaled and not reads_scale and followed(flow, event.leaves):

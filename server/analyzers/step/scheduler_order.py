@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def check(flow: Flow) -> Iterable[Finding]:
     stepped: dict[int, events.Step] = {}
     early: dict[Place, int] = {}  # the scheduler's steps that came before any of the optimizer's
-    for event in flow.events:
+    for event in flow.among(events.Step, events.Called):
         if isinstance(event, events.Step):
             stepped.setdefault(id(event.optimizer), event)
         elif isinstance(event, events.Called) and event.name == "Scheduler.step" and event.loops:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 
 def check(flow: Flow) -> Iterable[Finding]:
+    if not any(flow.called("Module.state_dict")):
+        return
     taken: dict[StateOf, tuple[int, events.Called]] = {}
     stepped: list[tuple[int, events.Step]] = []
     for index, event in enumerate(flow.events):

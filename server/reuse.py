@@ -1,0 +1,107 @@
+"""What an edit leaves as it was: whether a program can do something else now, and where its places are.
+
+A program depends on the statements of the files that it runs, and on those functions of theirs that it calls. An edit
+of a comment, of blank lines, or of a function that the program never reads changes nothing that it does; only what
+stands below the edit has moved.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+
+from .findings import Finding, Place
+from .project import Module
+from .units import Change, Unit, mask
+
+_DEF = re.compile(r"^[ \t]*(?:async[ \t]+)?def\b", re.MULTILINE)
+
+Changes = Mapping[str, Change]  # of each file that was edited, by its path
+NONE = Change(0, 0, 0)
+
+
+def harmless(old: Module, new: Module, made: Collection[int]) -> Change | None:
+    """The edit from one text of a file to another, if whoever read of its functions those at the offsets `made` sees no
+    difference; None if something else may be the case."""
+    change = _whole_lines(Change.between(old.source.text, new.source.text), old.source.text, new.source.text)
+    return change if _alike(old.units, new.units, change, made) else None
+
+
+def _whole_lines(change: Change, old: str, new: str) -> Change:
+    """The same change from the start of a line, if lines were put in or taken out: which of the equal indentations it
+    begins behind is not to be seen."""
+    start, end, shift = change
+    text, behind = (new, end + shift) if start == end else (old, end)
+    lead = start - old.rfind("\n", 0, start) - 1
+    if lead and start in (end, end + shift) and text[behind - lead : behind] == old[start - lead : start]:
+        return Change(start - lead, end - lead, shift)
+    return change
+
+
+def _alike(olds: Sequence[Unit], news: Sequence[Unit], change: Change, made: Collection[int]) -> bool:
+    """Whether all units are what they were, but for comments and one function that was not read."""
+    if len(olds) != len(news):
+        return False
+    start, end, shift = change
+    for old, new in zip(olds, news, strict=True):
+        begin, finish = old.start, old.end
+        if finish < start or (finish == start and new.end == finish):
+            if new.start != begin or new.end != finish or new.shape is not old.shape:
+                return False
+        elif begin >= end:
+            if new.start != begin + shift or new.end != finish + shift or new.shape is not old.shape:
+                return False
+        else:
+            if (new.kind, new.name, new.is_def) != (old.kind, old.name, old.is_def):
+                return False
+            if new.start != begin or new.end != finish + shift:
+                return False
+            members = old.children if old.kind == "class" else ()
+            if members and start >= members[0].start:
+                if not _alike(members, new.children, change, made):
+                    return False
+            elif not _unread(old, start, made) and not _only_comments(old, new, change):
+                return False
+    return True
+
+
+def _unread(unit: Unit, at: int, made: Collection[int]) -> bool:
+    """Whether this is a function that was not read, edited behind its decorators, which are looked at."""
+    if not unit.is_def or unit.start in made:
+        return False
+    return not unit.text.startswith("@") or _DEF.search(unit.text, 0, at - unit.start) is not None
+
+
+def _only_comments(old_unit: Unit, new_unit: Unit, change: Change) -> bool:
+    """Whether comments and blank lines are all in which two units differ: no code, and nothing inside a string."""
+    old, new, shift = old_unit.text, new_unit.text, change.shift
+    start, end = change.start - old_unit.start, change.end - old_unit.start
+    line = old.rfind("\n", 0, start) + 1
+    touched = *old[line:end].split("\n"), *new[line : end + shift].split("\n")
+    if any("#" not in text and not text.isspace() for text in touched if text):
+        return False
+    here, now = mask(old), mask(new)
+    if here[start:end].strip() or now[start : end + shift].strip() or here[:line].endswith(("\\\n", "\\\r\n")):
+        return False
+    after = old.find("\n", end)
+    after = len(old) if after < 0 else after
+    return _code(here[line:after]) == _code(now[line : after + shift]) and here[after:] == now[after + shift :]
+
+
+def _code(masked: str) -> list[str]:
+    return [line.rstrip() for line in masked.split("\n") if line.strip()]
+
+
+def moved_place(place: Place, changes: Changes) -> Place:
+    change = changes.get(place.path)
+    if change is None or place.end <= change.start:
+        return place
+    return Place(place.path, change.moved(place.start), place.end + change.shift)
+
+
+def moved(finding: Finding, changes: Changes) -> Finding:
+    """The same finding where its places are now."""
+    return finding._replace(
+        place=moved_place(finding.place, changes),
+        trail=tuple([step._replace(place=moved_place(step.place, changes)) for step in finding.trail]),
+    )
