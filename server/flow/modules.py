@@ -219,33 +219,38 @@ def _has_bias(owner: Object, made: Args) -> bool:
 # ---------------------------------------------------------------- parameters
 
 
-def leaves_of(run: Interpreter, value: Value, seen: set[int] | None = None) -> tuple[list[Leaf], bool]:
+def leaves_of(run: Interpreter, value: Value) -> tuple[list[Leaf], bool]:
     """The registered parameters of a module in order, and whether these are surely all."""
-    seen = set() if seen is None else seen
+    leaves: dict[Leaf, None] = {}
+    exact = _collect(run, value, set(), leaves)
+    return list(leaves), exact
+
+
+def _collect(run: Interpreter, value: Value, seen: set[int], leaves: dict[Leaf, None]) -> bool:
+    """Adds the registered parameters; whether these are surely all."""
     if not isinstance(value, Object) or id(value) in seen:
-        return [], isinstance(value, (Object, Const, Number, Text, Function, Tensor, Sequence, Mapping, External))
+        return isinstance(value, (Object, Const, Number, Text, Function, Tensor, Sequence, Mapping, External))
     seen.add(id(value))
-    leaves: list[Leaf] = []
-    exact = not value.cells.get("dynamic") and not value.cells.get("escaped")
-    own = value.cells.get("leaf")
+    cells = value.cells
+    exact = not cells.get("dynamic") and not cells.get("escaped")
+    own = cells.get("leaf")
     if isinstance(own, Leaf):
-        leaves.append(own)
+        leaves[own] = None
     for child in registered(run, value):
-        if isinstance(child, Tensor):
-            leaves += possible_leaves(child)
+        if isinstance(child, Object):
+            complete = _collect(run, child, seen, leaves)
+            exact = exact and complete
+        elif isinstance(child, Tensor):
+            leaves.update(dict.fromkeys(possible_leaves(child)))
         elif isinstance(child, Union):
             exact = False
             for option in child.options:
-                leaves += leaves_of(run, option, seen)[0]
-        elif isinstance(child, Object):
-            found, complete = leaves_of(run, child, seen)
-            leaves += found
-            exact = exact and complete
+                _collect(run, option, seen, leaves)
         else:
             exact = False
     if isinstance(value.cls, Class) and value.cls.open:
         exact = False
-    return list(dict.fromkeys(leaves)), exact
+    return exact
 
 
 def named_leaves(
@@ -287,8 +292,13 @@ def uncertain_leaves(run: Interpreter, obj: Object) -> set[Leaf]:
     return found
 
 
+HOLDS = frozenset({"items", "members", "each", "mapping"})  # cells with what is registered without a name
+
+
 def registered(run: Interpreter, obj: Object) -> list[Value]:
     """The child modules, own parameters, and unknown members of a module."""
+    if not obj.attrs and HOLDS.isdisjoint(obj.cells):
+        return []  # most layers of torch
     found: list[Value] = []
     for value in obj.attrs.values():
         kind = type(value)
@@ -314,18 +324,21 @@ def registered(run: Interpreter, obj: Object) -> list[Value]:
     return found
 
 
-def submodules(run: Interpreter, obj: Object, seen: set[int] | None = None) -> list[Object]:
+def submodules(run: Interpreter, obj: Object) -> list[Object]:
     """The module and everything registered below it."""
-    seen = set() if seen is None else seen
-    if id(obj) in seen:
-        return []
-    seen.add(id(obj))
-    found = [obj]
+    found: dict[int, Object] = {}
+    _below(run, obj, found)
+    return list(found.values())
+
+
+def _below(run: Interpreter, obj: Object, found: dict[int, Object]) -> None:
+    if id(obj) in found:
+        return
+    found[id(obj)] = obj
     for child in registered(run, obj):
         for option in child.options if isinstance(child, Union) else (child,):
             if isinstance(option, Object) and is_module(option):
-                found += submodules(run, option, seen)
-    return found
+                _below(run, option, found)
 
 
 def parameters_of(run: Interpreter, owner: Object, named: bool, place: Place | None) -> Parameters:

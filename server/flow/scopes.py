@@ -40,6 +40,7 @@ class LazyDef:
         self.previous = previous
 
     def make(self, run: Interpreter) -> Value:
+        run.made.add((self.module.path, self.unit.start))
         frame = _interp.Frame(self.scope, self.module, self.unit, self.unit.start, cls=self.cls)
         frames, run.frames = run.frames, [*run.frames, frame]
         mode, mark = run.state.mode, run.state.mark()
