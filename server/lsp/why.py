@@ -30,8 +30,9 @@ def register(server: GradlineServer) -> None:
     def request(params: Any) -> dict[str, Any] | None:
         return _explained(server, params)
 
+    # Not annotated: pygls asks whether that is a subclass of its server, and before Python 3.11 `Any` is no class
     @server.command(COMMAND)
-    def command(*arguments: Any) -> dict[str, Any] | None:
+    def command(*arguments) -> dict[str, Any] | None:
         return _explained(server, arguments[0] if arguments else None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,9 @@ def test_every_message_is_one_that_torch_says(ran: list[tuple[str, Path, str]]) 
             for message in error.messages
             if error._replace(messages=(message,), when="").matches(said, None)
         }
+        older = error._replace(messages=tuple(error.older), when="")
+        if sys.version_info < (3, 11) and name == "no-grad-class" and older.matches(said, None):
+            unsaid -= {(name, message) for message in error.messages}  # Python's own message, another one there
     assert not unsaid
 
 
