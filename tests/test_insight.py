@@ -340,3 +340,35 @@ def test_where_something_trains(train: Editor) -> None:
     inside = Editor({"main.py": "import torch\n\n@wraps\ndef fit(x):\n    loss = f(x)\n    loss.backward()\n"})
     known = insight.insight(inside.project, inside.path)
     assert known is not None and [known.line_of(offset) + 1 for offset in known.trainings] == [4]
+
+
+def test_a_test_trains_if_what_it_calls_does() -> None:
+    text = """import torch
+
+def fit(w):
+    (w * 2).sum().backward()
+
+class TestFit:
+    def test_fit(self):
+        fit(torch.ones(1, requires_grad=True))
+
+    def test_other(self):
+        assert True
+"""
+    for name, wanted in (("test_fit.py", [3, 7]), ("fit.py", [3])):
+        editor = Editor({name: text}, name)
+        known = insight.insight(editor.project, editor.path)
+        assert known is not None and [known.line_of(offset) + 1 for offset in known.trainings] == wanted
+
+
+def test_a_function_that_nobody_calls_is_not_said_to_run_with_gradients_on_where_they_were_left_off() -> None:
+    text = (
+        "import torch\n\ndef before(x):\n    return x\n\ntorch.set_grad_enabled(False)\n\ndef after(x):\n    return x\n"
+    )
+    modes = {}
+    for name, given in (("off", text), ("on", text.replace("False", "True"))):
+        editor = Editor({"main.py": given})
+        known = insight.insight(editor.project, editor.path)
+        assert known is not None
+        modes[name] = [(known.line_of(region.start) + 1, region.mode) for region in known.regions]
+    assert modes == {"off": [(3, "unknown"), (6, "off"), (8, "unknown")], "on": [(3, "on"), (6, "on"), (8, "on")]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -99,6 +100,9 @@ LOST = frozenset({"GL101", "GL102", "GL103"})
 SWITCHED = "GL202"  # ... or to where gradients were turned off
 # Of the grad mode in a function that no program seen calls.
 CALLERS = say("as torch starts; nothing seen here calls it")
+# What pytest collects.
+IS_TEST_FILE = re.compile(r"(^|/)(test_[^/]*|[^/]*_test)\.py$")
+IS_TEST = re.compile(r"\s*(async\s+)?def\s+test")
 CUT_LABEL, MODE_LABEL = say("⊘ cut at"), say("⊘ grad off since")
 
 
@@ -252,11 +256,14 @@ def regions(insight: Insight) -> list[Region]:
         if line not in widest or (is_whole, end) > (whole[line], widest[line][0]):
             widest[line], whole[line] = (end, start, looks), is_whole
     bodies = insight.bodies()
+    left = _left_off(bodies, widest)
     found: list[Region] = []
     body_before: tuple[int, int] | None = None
     for line in sorted(widest):
         end, start, looks = widest[line]
         mode, origin, note = _mode_of(insight, looks)
+        if left is not None and mode == ON and origin is None and not whole[line]:
+            mode, origin, note = "unknown", left.place, tell("{how} may have turned it off", how=left.how)
         body = _innermost(bodies, start)
         start = source.line_starts[line]
         last = source.position(max(end - 1, start))[0]
@@ -273,6 +280,16 @@ def regions(insight: Insight) -> list[Region]:
             found.append(Region(start, stop, mode, origin, note))
         body_before = body
     return found
+
+
+def _left_off(bodies: Sequence[tuple[int, int]], widest: dict[int, tuple[int, int, list[Seen]]]) -> Mode | None:
+    """The grad mode in which the top level of a file ends, if that leaves gradients off for what is called later."""
+    for line in sorted(widest, reverse=True):
+        _, start, looks = widest[line]
+        if not looks[0].alone and _innermost(bodies, start) is None:
+            is_off = all(seen.mode.kind in (OFF, INFERENCE) and seen.mode.persistent for seen in looks)
+            return looks[0].mode if is_off else None
+    return None
 
 
 def _innermost(bodies: Sequence[tuple[int, int]], offset: int) -> tuple[int, int] | None:
@@ -402,7 +419,8 @@ def lenses(insight: Insight) -> list[Lens]:
 
 
 def trainings(insight: Insight) -> list[int]:
-    """Where what trains begins: of each backward the function's `def`, or its own line at module level."""
+    """Where what trains begins: of each backward the function's `def`, or its own line at module level; the `def` of each
+    test that leads to a backward."""
     found: set[int] = set()
     for candidate in insight.words():
         word = candidate.word
@@ -410,7 +428,26 @@ def trainings(insight: Insight) -> list[int]:
             body = _innermost(insight.bodies(), word.start)
             at = body[0] if body is not None else word.start
             found.add(insight.source.line_starts[insight.line_of(at)])
+    if IS_TEST_FILE.search(insight.path):
+        found.update(_tests(insight))
     return sorted(found)
+
+
+def _tests(insight: Insight) -> Iterator[int]:
+    """The lines of the tests, as pytest names them, that call what calls a backward."""
+    for one in insight.observed:
+        for flow in one.flows:
+            for event in flow.of(events.Backward):
+                frames = event.stack
+                while frames is not None:
+                    body = (
+                        _innermost(insight.bodies(), frames.place.start) if frames.place.path == insight.path else None
+                    )
+                    if body is not None:
+                        line = insight.line_of(body[0])
+                        if IS_TEST.match(insight.source.line_text(line)):
+                            yield insight.source.line_starts[line]
+                    frames = frames.up
 
 
 def _reach_lenses(insight: Insight) -> Iterator[Lens]:

@@ -51,7 +51,7 @@ def place(at: dict[str, Any] | None, cwd: str) -> str:
     file, _, cell = at["file"].partition("#cell=")
     inside = file.startswith(cwd.rstrip(os.sep) + os.sep)
     shown = os.path.relpath(file, cwd) if inside else file
-    return f"{shown}{f' cell {cell}' if cell else ''}:{at['line']}"
+    return f"{shown}{f' cell {int(cell) + 1}' if cell else ''}:{at['line']}"  # people count from 1
 
 
 def number(value: Any) -> str:

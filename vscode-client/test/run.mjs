@@ -39,7 +39,7 @@ function workspace(name) {
     "    loss.backward()",
     "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn",
   ];
-  fs.writeFileSync(path.join(project, "said.txt"), said.join("\n"));
+  fs.writeFileSync(path.join(project, "said.txt"), `${said.join("\n")}\n`);
   return { home, project };
 }
 

@@ -2,14 +2,20 @@
 import path from "node:path";
 import { Window } from "./vscode.mjs";
 import { findings } from "./ui/findings.mjs";
+import { folders } from "./ui/folders.mjs";
+import { notebook } from "./ui/notebook.mjs";
 import { places } from "./ui/places.mjs";
 import { probe } from "./ui/probe.mjs";
+import { refresh } from "./ui/refresh.mjs";
 import { restricted } from "./ui/restricted.mjs";
+import { targets } from "./ui/targets.mjs";
 import { themes } from "./ui/themes.mjs";
+import { traceback } from "./ui/traceback.mjs";
 import { trail } from "./ui/trail.mjs";
 import { walkthrough } from "./ui/walkthrough.mjs";
 
-const SCENES = { findings, themes, places, trail, walkthrough, probe }; // the probe ends the extension host
+// the probe ends the extension host, and the folders are another workspace
+const SCENES = { findings, refresh, themes, places, trail, walkthrough, notebook, traceback, targets, probe, folders };
 
 /** `fresh(name)` gives a new home and project, `only` names the scenes that are wanted. */
 export async function look({ tools, fresh, vsix, python, hasTorch, shots, start, only }) {

@@ -75,6 +75,9 @@ export async function start(tools, { home, vsix, settings = {}, machine = {}, tr
       if (payload.length > 0) query.set("payload", JSON.stringify(payload));
       await page.goto(`${url}/?${query}`);
     },
+    async openWorkspace(file, payload = []) {
+      await page.goto(`${url}/?${new URLSearchParams({ workspace: file, payload: JSON.stringify(payload) })}`);
+    },
     async stop() {
       await browser.close();
       const gone = new Promise((resolve) => child.once("exit", resolve));
@@ -178,7 +181,10 @@ export class Window {
   async calm() {
     if (this.page.isClosed()) return;
     await this.page.keyboard.press("Escape");
+    if ((await this.page.locator(".tab").count()) === 0) return; // then there is no such command
     await this.command("View: Close All Editors").catch(() => {});
+    const discard = this.page.locator(".monaco-dialog-box").getByText("Don't Save", { exact: true });
+    await discard.click({ timeout: 500 }).catch(() => {}); // a scene that failed may have left edits
   }
   async squiggle(kind = "error") {
     const found = this.page.locator(`.squiggly-${kind}`).first();

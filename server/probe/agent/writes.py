@@ -23,6 +23,7 @@ def watch(run: Run) -> None:
     temporary = os.path.realpath(tempfile.gettempdir()) + os.sep
     ignored = ("/dev/", "/proc/", temporary, os.path.expanduser("~/.cache") + os.sep)
     inside = threading.local()
+    writing, one_path, two_paths = WRITING, ONE_PATH, TWO_PATHS  # a hook outlives its module's names
 
     def note(event: str, path: Any) -> None:
         path = os.path.abspath(os.fsdecode(path))
@@ -46,12 +47,12 @@ def watch(run: Run) -> None:
             if isinstance(mode, str):
                 if not any(letter in mode for letter in "wax+"):
                     return
-            elif not (isinstance(flags, int) and flags & WRITING):
+            elif not (isinstance(flags, int) and flags & writing):
                 return
             paths: tuple = (path,)
-        elif event in ONE_PATH:
+        elif event in one_path:
             paths = arguments[:1]
-        elif event in TWO_PATHS:
+        elif event in two_paths:
             paths = arguments[:2]
         else:
             return

@@ -27,7 +27,7 @@
   const relative = (file) => {
     const [path, cell] = file.split("#cell=");
     const inside = path.startsWith(report.cwd + "/") ? path.slice(report.cwd.length + 1) : path;
-    return cell === undefined ? inside : `${inside} cell ${cell}`;
+    return cell === undefined ? inside : `${inside} cell ${Number(cell) + 1}`; // people count from 1
   };
   const jump = (at) => {
     if (!at) return el("span", { class: "faint" }, "no single line");

@@ -22,4 +22,14 @@ export async function restricted({ page, window, code, project, shot, check, hom
   await toast.waitFor({ timeout: 20_000 });
   check("the probe refuses, and says why", /Manage Workspace Trust/.test(await toast.innerText()), await toast.innerText());
   await shot("restricted");
+  const box = await (await window.squiggle()).boundingBox();
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+  const hover = page.locator(".monaco-hover:visible").filter({ hasText: "GL202" }).first();
+  await hover.waitFor({ timeout: 15_000 });
+  check("hover tells what is true there", /grad mode is off/.test(await hover.innerText()), await hover.innerText());
+
+  // the trap is one: it springs as soon as the workspace is trusted
+  await window.command("Workspaces: Manage Workspace Trust");
+  await page.locator(".workspace-trust-editor .monaco-button").filter({ hasText: /^Trust$/ }).first().click();
+  check("once it is trusted its settings hold", await window.until(() => fs.existsSync(path.join(home, "sprung")), 30_000));
 }
