@@ -69,7 +69,7 @@ const editor = acquireVsCodeApi();
 for (const link of document.querySelectorAll("a.place")) {
   link.addEventListener("click", (event) => {
     event.preventDefault();
-    editor.postMessage({ type: "open", file: link.dataset.file, line: Number(link.dataset.line), cell: null });
+    editor.postMessage({ type: "open", file: link.dataset.file, line: Number(link.dataset.line), cell: link.dataset.cell ?? null });
   });
 }
 </script>
@@ -78,12 +78,13 @@ for (const link of document.querySelectorAll("a.place")) {
   );
 }
 
-/** A link to a line (from 1), for `showExplanation`. */
-export function placeLink(file: string, line: number): string {
+/** A link to a line (from 1), in a notebook of a cell (from 0), for `showExplanation`. */
+export function placeLink(file: string, line: number, cell?: number): string {
   // what means something in HTML, or in the Markdown around it
   const plain = (text: string): string => text.replace(/[^\w/. -]|_/gu, (sign) => `&#${sign.codePointAt(0)};`);
-  const shown = plain(vscode.workspace.asRelativePath(file));
-  return `<a class="place" href="#" data-file="${plain(file)}" data-line="${line}">${shown}:${line}</a>`;
+  const shown = plain(vscode.workspace.asRelativePath(file)) + (cell === undefined ? "" : ` cell ${cell + 1}`);
+  const inside = cell === undefined ? "" : ` data-cell="${cell}"`;
+  return `<a class="place" href="#" data-file="${plain(file)}" data-line="${line}"${inside}>${shown}:${line}</a>`;
 }
 
 function isOpen(message: unknown): message is Open {

@@ -96,7 +96,8 @@ export class Traceback implements vscode.TerminalLinkProvider<ErrorLink> {
       void vscode.window.showWarningMessage(vscode.l10n.t("gradline: the server does not run."));
       return;
     }
-    const folder = vscode.workspace.workspaceFolders?.[0]?.uri;
+    const shown = vscode.window.activeTextEditor?.document.uri;
+    const folder = ((shown && vscode.workspace.getWorkspaceFolder(shown)) ?? vscode.workspace.workspaceFolders?.[0])?.uri;
     let why: Why | null;
     try {
       const params = { text, folder: folder && client.code2ProtocolConverter.asUri(folder) };
@@ -131,8 +132,9 @@ function linked(markdown: string): string {
       }
       return fenced
         ? line
-        : line.replace(/`?((?:[A-Za-z]:)?[/\\][^`\s:]*\.(?:py|ipynb)):(\d+)`?/g, (_, file: string, number: string) =>
-            placeLink(file, Number(number)),
+        : line.replace(
+            /`?((?:[A-Za-z]:)?[/\\][^`\s:]*\.(?:py|ipynb)):(?:cell (\d+):)?(\d+)`?/g,
+            (_, file: string, cell: string | undefined, number: string) => placeLink(file, Number(number), cell ? Number(cell) - 1 : undefined),
           );
     })
     .join("\n");
