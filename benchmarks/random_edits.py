@@ -40,6 +40,7 @@ sys.path[:0] = [str(TOP), str(TOP / "tests")]
 from rule_page import read_page  # noqa: E402
 
 from gradline import notebooks, reading, units  # noqa: E402
+from gradline.lsp.convert import headline  # noqa: E402
 from gradline.text import Source  # noqa: E402
 from gradline.workspace import Workspace  # noqa: E402
 from tests.lsp.client import REAL, Client  # noqa: E402
@@ -476,7 +477,7 @@ def _item(item: Text) -> dict[str, Any]:
 
 def _finding(finding: Any, text: str, shift: int) -> tuple[Any, ...]:
     start, end = (utf16(text, max(0, at - shift)) for at in (finding.place.start, finding.place.end))
-    return finding.code, *start, *end, finding.severity.value, finding.message
+    return finding.code, *start, *end, finding.severity.value, headline(finding.message)
 
 
 SEVERITIES = {1: "error", 2: "warning", 3: "info", 4: "hint"}

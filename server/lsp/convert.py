@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -13,6 +14,13 @@ from ..messages import told
 from ..text import Source
 
 SOURCE = "gradline"
+LONG_LINE = 100  # characters that a row of a list of problems has room for beside the file tree
+SHORT_LINE = 20  # characters that a headline has at the least
+_CLOSED = re.compile(r"`[^`]*`|\"[^\"]*\"|\([^()]*\)")
+_ENDS = (
+    re.compile(r": |; |：|；"),
+    re.compile(r", (?=and |so |which |the )|，"),
+)  # the second where there is none of the first
 
 SEVERITIES = {
     Severity.ERROR: types.DiagnosticSeverity.Error,
@@ -75,7 +83,7 @@ def diagnostic(finding: Finding, where: Where, url: str, related: bool) -> types
         for step in finding.trail
         if (location := where.location(step.place)) is not None
     ]
-    message = told(finding.message)
+    message = headline(told(finding.message))
     if not related and steps:
         message += "".join(f"\n  {step.message} ({_short(step.location)})" for step in steps)
     return types.Diagnostic(
@@ -89,6 +97,19 @@ def diagnostic(finding: Finding, where: Where, url: str, related: bool) -> types
         related_information=steps or None if related else None,
         data={"rule": finding.name, "fixable": finding.fixable},
     )
+
+
+def headline(message: str) -> str:
+    """The message with what is found in a line of its own, if it is long: lists of problems show each in one row."""
+    first, *rest = message.split("\n")
+    if len(first) > LONG_LINE:
+        # where one sentence ends and another begins, outside of code, quotes and brackets
+        plain = _CLOSED.sub(lambda found: "·" * len(found[0]), first)
+        ends = (found for pattern in _ENDS for found in pattern.finditer(plain) if found.start() <= LONG_LINE)
+        end = next((found for found in ends if found.start() >= SHORT_LINE), None)
+        if end is not None:
+            first = f"{first[: end.start()]}\n{first[end.end() :]}"
+    return "\n".join([first, *rest])
 
 
 def _short(location: types.Location) -> str:

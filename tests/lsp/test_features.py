@@ -9,6 +9,8 @@ import pytest_lsp
 from lsprotocol import types as t
 from pytest_lsp import ClientServerConfig, LanguageClient
 
+from gradline.lsp import convert
+
 from .client import FAKE
 
 TEXT = 'loss = model(x)\nname = "\U0001f600"; loss.item().backward()\n'
@@ -181,3 +183,24 @@ async def test_related_information_leads_into_other_files(client: LanguageClient
     )
     while client.diagnostics[train]:
         await client.wait_for_notification(t.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("`x` is a number: call it on the tensor", "`x` is a number: call it on the tensor"),  # short enough
+        (
+            'what `{"a": b; c: d}` holds (one: two) is not registered: no optimizer trains it, and `parameters()` leaves it out of what it gives',
+            'what `{"a": b; c: d}` holds (one: two) is not registered\n'
+            "no optimizer trains it, and `parameters()` leaves it out of what it gives",
+        ),
+        (
+            "`switch(False)` turns gradients off for all that runs later, and the loss that is to be trained is computed then",
+            "`switch(False)` turns gradients off for all that runs later\n"
+            "and the loss that is to be trained is computed then",
+        ),
+        ("word " * 30 + "\nconfirmed", "word " * 30 + "\nconfirmed"),  # nowhere to break it
+    ],
+)
+def test_a_long_message_has_a_headline(message: str, shown: str) -> None:
+    assert convert.headline(message) == shown
