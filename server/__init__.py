@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+__version__ = "0.1.0"  # as in pyproject.toml, package.json and CITATION.cff; `tools/package.py` compares them
+
 TYPE_CHECKING = False  # importing it from typing would find a `typing.py` of the folder that `python -m` runs in
 if TYPE_CHECKING:
     from typing import Any

@@ -35,9 +35,10 @@ class PackagingError(Exception):
 
 
 def version() -> str:
-    """The version in `pyproject.toml`; raises PackagingError if `package.json` or `CITATION.cff` has another."""
+    """The version in `pyproject.toml`; raises PackagingError if another file has another."""
     found = {
         "pyproject.toml": re.search(r'^version = "(.+)"$', _read("pyproject.toml"), re.MULTILINE),
+        "server/__init__.py": re.search(r'^__version__ = "(.+?)"', _read("server/__init__.py"), re.MULTILINE),
         "CITATION.cff": re.search(r'^version: "?([^"\n]+)"?$', _read("CITATION.cff"), re.MULTILINE),
     }
     versions = {name: match[1] if match else "none" for name, match in found.items()}

@@ -14,6 +14,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from .. import __version__
+
 OK, FINDINGS, FAILURE = 0, 1, 2
 INTERRUPTED = 130  # what shells call a program that was stopped with Ctrl-C
 
@@ -43,15 +45,8 @@ class Parser(argparse.ArgumentParser):
 
 
 class Version(argparse.Action):
-    """Looks the version up only when it is asked for."""
-
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from importlib.metadata import PackageNotFoundError, version
-
-        try:
-            print("gradline", version("gradline"))
-        except PackageNotFoundError:
-            print("gradline (not installed)")
+        print("gradline", __version__)
         parser.exit()
 
 

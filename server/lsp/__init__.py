@@ -6,6 +6,7 @@ No feature has logic of its own. What a finding, a hover, a token or an edit say
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,11 @@ def main(arguments: Sequence[str] = (), engine: Callable[[], Engine] | None = No
     if {"-h", "--help"} & set(arguments):
         print(HELP)
         return 0
-    from .server import run
-
+    # The protocol's types are hundreds of classes. Looking for garbage among them, now and ever after, finds none.
+    gc.disable()
+    try:
+        from .server import run
+    finally:
+        gc.freeze()
+        gc.enable()
     return run(arguments, engine)

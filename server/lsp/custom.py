@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +51,8 @@ def register(server: GradlineServer) -> None:
 
     @server.feature("gradline/about")
     def about(params: Any) -> dict[str, Any]:
+        from importlib import metadata  # slow to load, and rarely asked for
+
         try:
             libcst = metadata.version("libcst")
         except metadata.PackageNotFoundError:

@@ -7,7 +7,6 @@ import logging
 import os
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from importlib import metadata
 from typing import Any, TypeVar
 
 from lsprotocol import types
@@ -15,7 +14,7 @@ from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
-from .. import language
+from .. import __version__, language
 from ..findings import Place
 from . import (
     answers,
@@ -104,7 +103,7 @@ class GradlineServer(LanguageServer):
     def __init__(self, engine: Engine) -> None:
         super().__init__(
             "gradline",
-            _version(),
+            __version__,
             text_document_sync_kind=types.TextDocumentSyncKind.Incremental,
             notebook_document_sync=notebooks.OPTIONS,
             protocol_cls=GradlineProtocol,
@@ -293,13 +292,6 @@ class GradlineServer(LanguageServer):
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def _version() -> str:
-    try:
-        return metadata.version("gradline")
-    except metadata.PackageNotFoundError:
-        return "bundled"
 
 
 def run(arguments: Sequence[str], engine: Callable[[], Engine] | None) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import metadata
 from typing import Annotated, Any, ParamSpec, TypeVar
 
 import anyio.to_thread
@@ -19,6 +18,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field
 
+from .. import __version__
 from . import tools
 
 P = ParamSpec("P")
@@ -50,7 +50,7 @@ class Consent(BaseModel):
 
 def built() -> MCPServer:
     """The server with its tools."""
-    server: MCPServer = MCPServer("gradline", instructions=INSTRUCTIONS, version=_version(), log_level="WARNING")
+    server: MCPServer = MCPServer("gradline", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING")
     server.add_tool(check, annotations=READS, title="Find where gradients are lost")
     server.add_tool(explain, annotations=READS, title="Explain a rule")
     server.add_tool(why, annotations=READS, title="Explain a traceback")
@@ -61,13 +61,6 @@ def built() -> MCPServer:
 def serve() -> None:
     """Over standard input and output, until the client goes."""
     built().run("stdio")
-
-
-def _version() -> str:
-    try:
-        return metadata.version("gradline")
-    except metadata.PackageNotFoundError:
-        return "0"
 
 
 async def _call(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

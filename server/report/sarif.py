@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from typing import Any, TextIO
 
+from .. import __version__
 from ..findings import Place, Severity
 from ..paths import quoted, uri_of
 from . import Entry, Report
@@ -16,12 +16,8 @@ ROOT = "%SRCROOT%"
 
 
 def write(report: Report, stream: TextIO) -> None:
-    from importlib.metadata import PackageNotFoundError, version
-
     codes = sorted({entry.finding.code for entry in report.entries})
-    driver: dict[str, Any] = {"name": "gradline"}
-    with contextlib.suppress(PackageNotFoundError):  # run from a checkout that is not installed
-        driver["version"] = version("gradline")
+    driver: dict[str, Any] = {"name": "gradline", "version": __version__}
     driver["rules"] = [_rule(report, code) for code in codes]
     run = {
         "tool": {"driver": driver},
