@@ -4,6 +4,7 @@ gradline reads with the parser of the Python that it runs on, which may be older
 Each addition is written as something older of the same length that stands on the same lines, so that every place is
 right, and `marks` say what the tree then has to be put back to (`reading.py` does so):
 
+    3.15  lazy import a             lazy;import a         a name, then the import: the import alone
     3.14  t"{x}"                      f"{x}"
     3.14  except A, B:                except A< B:        a comparison: a tuple
     3.12  type X[T] = V               type,X    = V       an assignment to two names: to one, of what is not evaluated
@@ -20,9 +21,8 @@ import sys
 from typing import NamedTuple
 
 PYTHON = sys.version_info[:2]
-NEWEST = (3, 14)  # the last Python whose additions are known here
 
-EXCEPT, ALIAS, STRING = "except", "alias", "string"
+LAZY, EXCEPT, ALIAS, STRING = "lazy", "except", "alias", "string"
 
 # Strings in the fields of strings: Python's own tokenizer gives up at 150, this one recurses
 MAX_NESTED = 30
@@ -32,7 +32,7 @@ class Older(NamedTuple):
     """A text as an older Python reads it, as long and with the same lines as the one it was made of."""
 
     text: str
-    marks: dict[int, str]  # what stands at an offset: the type of a handler, a type alias, a string with fields
+    marks: dict[int, str]  # what stands at an offset: a `lazy`, the type of a handler, an alias, a string with fields
 
 
 # Whether looking closer is worth it: this is asked of every text that is not Python, at every key
@@ -46,6 +46,7 @@ def _odd(quote: str) -> str:
 
 _FIELD = rf"""[fF][rR]?(?:\"\"\"|\'\'\'|{_odd('"')}|{_odd("'")})"""
 _ADDED = {
+    (3, 15): re.compile(r"\blazy[ \t]+(?:import|from)\b"),
     (3, 14): re.compile(r"\b[tT][rR]?[\"']|\b[rR][tT][\"']|\bexcept\b[ \t]*\*?[ \t]*[^(\s:][^\n:]*,"),
     (3, 13): re.compile(r"\b(?:def|class|type)[ \t]+\w+[ \t]*\["),
     (3, 12): re.compile(rf"\btype[ \t]+\w+[ \t]*=|\b{_FIELD}|\b[rR]{_FIELD}"),
@@ -76,6 +77,7 @@ _CODE = re.compile(
   | (?P<comparison> [=!<>]= | ->)
   | (?P<mark> [!:=,] )
   | \b (?: (?P<except> except \b [ \t]* (?P<star> \*? ) [ \t]* ) | (?P<as> as \b )
+         | (?P<lazy> lazy (?= [ \t]+ (?: import | from ) \b ) )
          | (?P<generic> (?: def | class ) [ \t]+ [^\W\d]\w* [ \t]* (?= \[ ) )
          | (?P<alias> type [ \t]+ (?P<name> [^\W\d]\w* ) [ \t]* (?= \[ | =(?!=) ) ) )
     """,
@@ -176,6 +178,10 @@ class _Writer:
                     generic[at] = start
                 elif self.python < (3, 12):
                     self.alias(start)
+            elif kind == "lazy":
+                if self.begins(start) and self.python < (3, 15):
+                    self.put(at, ";")
+                    self.marks[start] = LAZY
             elif kind == "generic":
                 generic[at] = -1
             elif found["except"]:

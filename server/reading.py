@@ -213,9 +213,25 @@ class _Newer(ast.NodeTransformer):
         self.marks = marks
         self.starts = starts
         self.base = base
+        self.lazy: ast.Expr | None = None  # the word before an import
 
     def marked(self, node: Any, mark: str) -> bool:
         return self.marks.get(self.starts[node.lineno] + node.col_offset - self.base) == mark
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+        self.generic_visit(node)
+        if not self.marked(node, newer.LAZY):
+            return node
+        self.lazy = node
+        return None
+
+    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> ast.AST:
+        if self.lazy is not None:
+            node.col_offset = self.lazy.col_offset
+            self.lazy = None
+        return node
+
+    visit_ImportFrom = visit_Import
 
     def visit_Tuple(self, node: ast.Tuple) -> ast.AST:
         self.generic_visit(node)
@@ -743,10 +759,27 @@ def _comprehension(kind: str) -> Callable[[Any, Lines], Any]:
             [_new(ir.Generator, (*_all([g.target, g.iter], s), _all(g.ifs, s), bool(g.is_async))) for g in n.generators]
         )
         if kind == "dict":
+            if n.value is None:
+                return _unpacked(n, _EXPRESSION[type(n.key)](n.key, s), kind, generators, s)
             return _new(ir.Comp, (_at(n, s), kind, *_all([n.key, n.value], s), generators))
-        return ir.Comp(_at(n, s), kind, None, _EXPRESSION[type(n.elt)](n.elt, s), generators)
+        element = _EXPRESSION[type(n.elt)](n.elt, s)
+        if type(element) is ir.Star:
+            return _unpacked(n, element.value, kind, generators, s)
+        return ir.Comp(_at(n, s), kind, None, element, generators)
 
     return lower
+
+
+def _unpacked(n: Any, inner: Any, kind: str, generators: tuple[Any, ...], s: Lines) -> Any:
+    """`[*a for a in b]` is `[x for a in b for x in a]`, `{**a for a in b}` goes over the items of each (Python 3.15)."""
+    key = item = ir.Name(inner.at, _LETTER)
+    over = inner
+    if kind == "dict":
+        item = ir.Name(inner.at, _LETTER * 2)
+        over = ir.Call(inner.at, ir.Attr(inner.at, inner, "items"), (), ())
+    target = ir.Tuple(inner.at, (key, item)) if kind == "dict" else item
+    each = ir.Generator(target, over, (), False)
+    return ir.Comp(_at(n, s), kind, key if kind == "dict" else None, item, (*generators, each))
 
 
 def _parameters(n: ast.arguments, s: Lines) -> tuple[ir.Param, ...]:

@@ -21,6 +21,8 @@ OLDEST = (3, 10)
 
 # What a newer Python reads, and what says the same on any
 ADDED = {
+    "3.15 lazy": ("lazy import a.b as c, d\nif e: f", "import a.b as c, d\nif e: f"),
+    "3.15 lazy from": ("lazy   from .a import (\n  b)\nc = d(e)", "from .a import b\nc = d(e)"),
     "3.14 template": ("x = t'a{b!r:>{c}}' + d", "x = f'a{b!r:>{c}}' + d"),
     "3.14 raw template": ("x = Rt'\\{b}' rT'c'", "x = rf'\\{b}' rf'c'"),
     "3.14 except": ("try: a\nexcept B, c.D: e\nelse: f", "try: a\nexcept (B, c.D): e\nelse: f"),
@@ -82,6 +84,20 @@ def test_the_older_words_say_what_this_python_reads(name: str) -> None:
     assert reading._lowered(source, 0, older) == reading._lowered(source, 0)
 
 
+@pytest.mark.skipif(sys.version_info < (3, 15), reason="what Python 3.15 reads; before, it is a hole")
+def test_what_is_unpacked_in_a_comprehension_is_gone_over() -> None:
+    k = reading._LETTER
+    v = k * 2
+    assert unparsed("x = [*f(a) for a in b if c]") == unparsed(f"x = [{k} for a in b if c for {k} in f(a)]")
+    assert unparsed("{**a for a in b}") == unparsed(f"{{{k}: {v} for a in b for {k}, {v} in a.items()}}")
+
+
+def test_what_only_a_later_python_reads_is_a_hole_in_its_place() -> None:
+    found = reading.reading("def f():\n    a = [*b for b in c]\n    d = e\n")
+    assert found.broken is (sys.version_info < (3, 15))
+    assert [type(node) for node in found.body[0].body][-1] is ir.Assign  # type: ignore[attr-defined]
+
+
 def test_a_type_alias_is_a_name_for_what_is_not_evaluated() -> None:
     source = "type X[T: int] = list[T]\ny = 1\n"
     alias, after = reading.read(source)
@@ -122,6 +138,7 @@ def test_what_no_python_reads_stays_broken(source: str) -> None:
     "source",
     [
         "print(type [0])\n.",
+        "lazy = 1\nimport a.",
         "type[0] = x.\n",
         "type in [a]\nx.",
         "type, X = b\nx.",
