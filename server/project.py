@@ -275,7 +275,9 @@ class Project:
         if key not in self._resolved:
             self._resolved[key] = self._beside(importer, level, dotted) if level else self._find(importer, dotted)
         found = self._resolved[key]
-        return self._at(found) if found is not None else None
+        if found is None or (not level and found + ".py" == importer.path):
+            return None  # `import torch` in a file `utils/torch.py`: no module imports itself
+        return self._at(found)
 
     @staticmethod
     def _beside(importer: Module, level: int, dotted: str) -> str:
@@ -294,6 +296,8 @@ class Project:
     def _find(self, importer: Module, dotted: str) -> str | None:
         top = dotted.partition(".")[0]
         folders = [importer.folder] if not importer.is_package else []
+        if top in ("torch", "numpy") and self._exists(posixpath.join(importer.folder, "__init__")):
+            folders = []  # the folder of a package is not searched, whatever its files are called
         if top not in MODELLED:
             folders += self.files.search_path(importer.path)
         for folder in dict.fromkeys(folders):

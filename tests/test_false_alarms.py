@@ -828,6 +828,44 @@ PROGRAMS = {
             optimizer.step()
         """,
     ),
+    "modules-that-hydra-builds": (
+        "what `hydra.utils.instantiate` gives is as a rule a module of the project, and trains",
+        """
+        import hydra
+
+        class Agent:
+            def __init__(self, cfg):
+                self.critic = hydra.utils.instantiate(cfg.critic).to("cpu")
+                self.optimizer = torch.optim.Adam(self.critic.parameters())
+
+            def update(self, x, y):
+                with torch.no_grad():
+                    target = y + self.critic(x)
+                loss = F.mse_loss(self.critic(x), target.detach())
+                self.optimizer.zero_grad()
+                loss.backward()
+                self.optimizer.step()
+        """,
+    ),
+    "encoder-and-generator-trained-together": (
+        "both losses are meant for the generator, and the encoder is trained through it",
+        """
+        G, E = nn.Linear(8, 4), nn.Linear(4, 8)
+        optimizer_G, optimizer_E = torch.optim.Adam(G.parameters()), torch.optim.Adam(E.parameters())
+        for real in torch.randn(5, 8, 4):
+            optimizer_E.zero_grad()
+            optimizer_G.zero_grad()
+            mu, logvar = E(real).chunk(2, 1)
+            z = torch.randn(8, 4)
+            fake = G(torch.cat([z, z], 1))
+            loss_GE = F.l1_loss(G(torch.cat([mu, logvar], 1)), real) + fake.pow(2).mean()
+            loss_GE.backward(retain_graph=True)
+            optimizer_E.step()
+            mu_again, _ = E(fake).chunk(2, 1)
+            F.l1_loss(mu_again, z).backward()
+            optimizer_G.step()
+        """,
+    ),
 }
 
 
@@ -838,3 +876,32 @@ def test_is_silent(name: str) -> None:
     findings = check(Project(files), files.paths()).findings
     said = [f"{f.name}: {f.message}" for found in findings.values() for f in found if f.severity.fails]
     assert not said, f"{why}, but: {said}"
+
+
+def test_a_file_that_is_called_torch_is_not_torch_inside_its_own_package() -> None:
+    files = MemoryFiles(
+        {
+            "utils/__init__.py": "from utils.torch import *\nfrom utils.math import *\n",
+            "utils/torch.py": "import torch\n\nones = torch.ones\n",
+            "utils/math.py": "import torch\n\nzeros = torch.zeros\n",
+            "main.py": textwrap.dedent(
+                """
+                from utils import *
+                from torch import nn
+
+                critic = nn.Linear(4, 1)
+                optimizer = torch.optim.Adam(critic.parameters())
+                x = ones(8, 4)
+                with torch.no_grad():
+                    target = critic(x) + zeros(8, 1)
+                for _ in range(3):
+                    loss = (critic(x) - target).pow(2).mean()
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+                """
+            ),
+        }
+    )
+    findings = check(Project(files), files.paths()).findings
+    assert not [f.message for found in findings.values() for f in found if f.severity.fails]

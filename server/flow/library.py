@@ -146,7 +146,7 @@ HARMLESS = frozenset(
 
 # Of these libraries, what comes out may be what went in before.
 CARRIERS = frozenset("operator copy functools heapq queue pickle collections itertools threading contextlib types einops "
-                     "dataclasses abc enum random".split())  # fmt: skip
+                     "dataclasses abc enum random mlflow".split())  # fmt: skip
 
 
 def call_external(run: Interpreter, name: str, args: Args, e: ir.Call | None) -> Value:
@@ -171,12 +171,12 @@ def call_external(run: Interpreter, name: str, args: Args, e: ir.Call | None) ->
     return FOREIGN if top in OTHER_WORLDS else UNKNOWN
 
 
-# What these give is surely nothing of torch's, so it has no graph. Any other library may give modules and tensors.
+# What these give is surely nothing of torch's, so it has no graph. Any other library may give modules and tensors:
+# `hydra.utils.instantiate` builds them, a web framework or a graph of networkx hands out what was put in.
 OTHER_WORLDS = frozenset(
     "gym gymnasium minigrid procgen pettingzoo tensorflow keras jax flax haiku optax paddle mxnet tinygrad cupy numba "
-    "xgboost lightgbm nltk spacy requests flask fastapi pydantic click typer absl hydra omegaconf pybullet mujoco "
-    "datasets tokenizers sentencepiece networkx sympy plotly bokeh streamlit gradio boto3 redis librosa soundfile "
-    "pytest unittest setuptools distutils".split()
+    "xgboost lightgbm nltk spacy requests absl pybullet mujoco datasets tokenizers sentencepiece sympy plotly bokeh "
+    "boto3 redis librosa soundfile setuptools distutils".split()
 )
 
 
