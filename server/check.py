@@ -68,6 +68,9 @@ PLAIN = re.compile(
 BRACKETS = re.compile(r"[()\[\]{},]")
 STORED = re.compile(r"self\.\w+[ \t]*=[ \t]*(\w+)[ \t]*$", re.MULTILINE)
 NAMED = re.compile(r"^[ \t]+(\w+)[ \t]*(?::[^=\n]+)?=[ \t]*(?:[\[{]|(?:list|dict)\()", re.MULTILINE)
+# An `__init__` that makes its layers before it calls that of its base.
+INITIALIZES = re.compile(r"super\(|\.__init__\(")
+LAYER = re.compile(r"self\.\w+[ \t]*=[ \t]*(?:torch\.)?nn\.[A-Z]")
 SQUASHED = ("softmax", "sigmoid")
 LOSSES = ("cross_entropy", "CrossEntropy", "_with_logits", "WithLogits", "nll_loss", "NLLLoss", "kl_div", "KLDiv")
 
@@ -111,8 +114,10 @@ def _judged(
     if name == "__init__":
         if not layers or "nn." not in text or CONTAINER.search(text) is None:
             return False
-        initialized = "super(" in text or ".__init__(" in text
-        return not initialized or _keeps_plain_container(text)
+        initialized = INITIALIZES.search(text)
+        if initialized is None or LAYER.search(text, 0, initialized.start()) is not None:
+            return True
+        return _keeps_plain_container(text)
     if squashes and _squashes(text):
         return True
     return layers and name == "forward" and CONTAINER.search(text) is not None

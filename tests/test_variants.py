@@ -486,6 +486,74 @@ for epoch in range(2):
     loss.backward()  # error: [detached-loss]
     opt.step()
 """,
+    "activations in place whose backward needs what they wrote": """
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc, self.act = nn.Linear(4, 4), nn.ELU(inplace=True)
+
+    def forward(self, x):
+        out = self.act(self.fc(x))
+        out += x  # error: [inplace-saved-tensor]
+        return out
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 1)
+
+    def forward(self, x):
+        h = F.leaky_relu(self.fc(x), 0.2, inplace=True)
+        h.mul_(2)  # error: [inplace-saved-tensor]
+        return h
+
+for net in (Block(), Net()):
+    net(torch.randn(8, 4)).mean().backward()
+""",
+    "layers before the old way to initialize a module": """
+class Net(nn.Module):
+    def __init__(self):
+        self.fc = nn.Linear(4, 1)  # error: [missing-super-init]
+        super(Net, self).__init__()
+""",
+    "a model out of a registry": """
+MODELS = {}
+
+def register(name):
+    def enter(cls):
+        MODELS[name] = cls
+        return cls
+
+    return enter
+
+@register("small")
+class Small(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 1)
+
+    def forward(self, x):
+        return self.fc(x).detach()  # because: detaches
+
+model = MODELS["small"]()
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+loss = model(torch.randn(8, 4)).mean()
+loss.backward()  # error: [detached-loss]
+""",
+    "returns that are written one by one, and a column of values": """
+critic = nn.Linear(4, 1)
+opt = torch.optim.SGD(critic.parameters(), lr=0.1)
+states, rewards = torch.randn(16, 4), torch.rand(16)
+with torch.no_grad():
+    values = critic(states).squeeze(-1)
+advantages, last = torch.zeros(len(rewards)), 0.0
+for t in reversed(range(16)):
+    advantages[t] = last = rewards[t] - values[t] + 0.9 * last
+loss = F.mse_loss(critic(states), advantages + values)  # warning: [broadcast-loss]
+opt.zero_grad()
+loss.backward()
+opt.step()
+""",
 }
 
 RIGHT = {
@@ -719,3 +787,25 @@ model(torch.randn(8, 4)).mean().backward()
     findings = [f for of_file in found.values() for f in of_file if f.severity.fails]
     assert {f.name for f in findings} == {"grad-mode-left-off", "backward-under-grad-off"}
     assert [fix(project, f) for f in findings] == [None, None]
+
+
+def test_a_late_call_of_the_base_is_moved_up_however_it_is_written() -> None:
+    for call in ("super(Net, self).__init__()", "nn.Module.__init__(self)", "super().__init__()"):
+        program = f"""
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        self.fc = nn.Linear(4, 1)
+        {call}
+
+assert len(list(Net().parameters())) == 2
+"""
+        memory = MemoryFiles({"main.py": program})
+        project = Project(memory)
+        [finding] = [f for found in check(project, memory.paths()).findings.values() for f in found]
+        fixed = fix(project, finding)
+        assert fixed is not None
+        text = apply(program, fixed.edits)
+        assert text.count("__init__(") == 2
+        exec(text, {})

@@ -66,6 +66,10 @@ CONTAINERS = {"torch.nn.Sequential": "sequence", "torch.nn.ModuleList": "sequenc
               "torch.nn.ParameterList": "sequence", "torch.nn.ParameterDict": "mapping"}  # fmt: skip
 # From the second time step on the input of the weights is a result of the weights: they are always saved.
 RECURRENT = frozenset({"torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN"})
+# Made with `inplace=True`, their backward computes from the output; of the input, which it would need else, nothing is left.
+NEEDS_WHAT_IT_WROTE = frozenset(
+    {"torch.nn.LeakyReLU", "torch.nn.ELU", "torch.nn.CELU", "torch.nn.SELU", "torch.nn.RReLU"}
+)
 
 
 def library_class(obj: Object) -> str:
@@ -713,7 +717,7 @@ def apply_module(run: Interpreter, obj: Object, info: torchlib.Module, args: Arg
         if run.state.mode.records and (isinstance(leaf, Leaf) or "in" in info.saves) and not info.loss:
             refuse_inference(run, [v for v in args.positional[:1] if isinstance(v, Tensor)])
         for what in info.saves:
-            if what == "out":
+            if what == "out" or (inplace is not None and info.name in NEEDS_WHAT_IT_WROTE):
                 save(saved, out_storage)
             elif isinstance(first, Tensor) and first.storage is not None and inplace is None:
                 save(saved, first.storage)

@@ -90,6 +90,10 @@ def make_class(run: Interpreter, s: ir.Class) -> Value:
 
         check_gradients(run, cls)
     cls.decorators = tuple(run.eval(d) for d in s.decorators)
+    for decorator in reversed(cls.decorators):
+        # A registry of the same file is filled; one that other files fill too would be known in part.
+        if isinstance(decorator, Function) and decorator.module is frame.module and frame.module.path in run.running:
+            _calls.call(run, decorator, _interp.Args([cls], {}), None)
     return cls
 
 

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Protocol
 
 from .. import ir, torchlib
-from ..facts import UNKNOWN, Class, Const, External, Frames, ModuleValue, Scope, Text, Value
+from ..facts import UNKNOWN, Class, Const, External, Frames, Function, ModuleValue, Scope, Text, Value
 from ..project import Module
 from ..units import Unit
 
@@ -103,10 +103,23 @@ def run_unit(run: Interpreter, unit: Unit) -> bool:
         if unit.name and (unit.is_def or unit.kind == "class"):
             names = frame.scope.names
             run.state.set(names, unit.name, LazyDef(unit, frame.module, frame.scope, frame.cls, names.get(unit.name)))
+            if unit.text.startswith("@") and frame.cls is None and _registers(run, frame.module, names, unit.text):
+                run.force(names, unit.name)
             return False
         return run.run_body(unit.ir)
     finally:
         frame.unit, frame.base = saved
+
+
+_DECORATOR = re.compile(r"@(\w+)")
+
+
+def _registers(run: Interpreter, module: Module, names: dict[str, object], text: str) -> bool:
+    """Whether a definition may enter itself into something: a function of the same file, which is run, decorates it."""
+    match = _DECORATOR.match(text)
+    by = names.get(match[1]) if match is not None else None
+    own = (isinstance(by, LazyDef) and by.unit.is_def and by.module is module) or isinstance(by, Function)
+    return own and module.path in run.running
 
 
 def open_module(run: Interpreter, module: Module) -> Scope:

@@ -488,7 +488,9 @@ def recorded(
 def saved_by(run: Interpreter, op: torchlib.Op, inputs: list[Value], out: Storage) -> tuple[tuple[Storage, int], ...]:
     """What the operation keeps for backward, with the version that it has now."""
     saved: list[tuple[Storage, int]] = []
-    plain = torchlib.op(op.name.removesuffix("_")) if op.inplace else None
+    # What was learned of an operation in place on several tensors may be of one of the others. Of one tensor it is exact:
+    # `elu_` needs what it has written where `elu` needs its input.
+    plain = torchlib.op(op.name.removesuffix("_")) if op.inplace and op.saves.keys() != {"0"} else None
     for argument, kept in op.saves.items():
         if plain is not None:  # it has the same derivative, and the same tensors in it
             kept = tuple(what for what in kept if what in plain.saves.get(argument, kept))
@@ -899,7 +901,7 @@ def write_into(run: Interpreter, owner: Value, value: Value, target: ir.Sub) -> 
     result = recorded(run, "[...] =", found, place, tensor.rank, tensor.dtype, saves=False)
     after = written(run, tensor, result, place, "[...] =")
     if isinstance(after, Tensor):
-        rebind(run, target.value, after, tensor)
+        rebind(run, target.value, after if after is tensor else shapes.shaped(after, tensor.shape), tensor)
 
 
 def rebind(run: Interpreter, target: ir.Expr, value: Value, old: Value) -> None:

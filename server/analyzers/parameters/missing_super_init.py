@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,9 @@ from ...rule import Rule
 
 if TYPE_CHECKING:
     from ...flow import Flow
+
+# However it is written: `super().__init__()`, `super(Net, self).__init__()`, `nn.Module.__init__(self)`.
+INITIALIZES = re.compile(r"(?:super\([^()]*\)|[A-Za-z_][\w.]*)\.__init__\(")
 
 
 def check(flow: Flow) -> Iterable[Finding]:
@@ -55,7 +59,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     if init is None or not isinstance(init.body, cst.IndentedBlock):
         return None
     first, *others = init.body.body
-    late = next((s for s in others if tree.code(s).startswith("super().__init__(")), None)
+    late = next((s for s in others if INITIALIZES.match(tree.code(s))), None)
     if (
         others
         and isinstance(first, cst.SimpleStatementLine)
@@ -64,9 +68,21 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     ):
         first = others[0]  # below the docstring
     if isinstance(late, cst.SimpleStatementLine):  # called again it would forget what is registered by then
+        if not set(re.findall(r"(?<![\w.])[A-Za-z_]\w*", _arguments(tree.code(late)))) <= _given(init):
+            return None  # what it is given may be computed above it
         return Fix(say("Call super().__init__() first"), Applicability.SAFE, tree.move_before(late.body[0], first))
     edit = tree.insert_before(first, "super().__init__()")
     return Fix(say("Call super().__init__() first"), Applicability.SAFE, (edit,))
+
+
+def _arguments(call: str) -> str:
+    return call[call.index(".__init__(") + len(".__init__(") :]
+
+
+def _given(init: Any) -> set[str]:
+    """The names of a function's parameters."""
+    every = (*init.params.posonly_params, *init.params.params, *init.params.kwonly_params)
+    return {one.name.value for one in every} | {"True", "False", "None"}
 
 
 RULE = Rule(code="GL504", severity=Severity.ERROR, check=check)
