@@ -236,8 +236,9 @@ def dependents(root: Path, count: int, figures: Figures) -> None:
         server.rest()
         end = base.count("\n")
         for number in range(max(3, count // 10)):
-            switch = f"{generated.SWITCH}  # {number}\n"  # not a text that is remembered
-            for change in (((end, 0), (end, 0), switch), ((end, 0), (end + 1, 0), f"# {number}\n")):
+            # programs that were never there: what was there is remembered
+            switch = f"{generated.SWITCH}\nSTEP = {number}\n"
+            for change in (((end, 0), (end, 0), switch), ((end, 0), (end + 2, 0), f"STEP = {-number}\n")):
                 server.drain()
                 before, start = server.cpu(), time.perf_counter()
                 client.change(uri, change)

@@ -212,7 +212,7 @@ def check(
 
 def analyse(project: Project, path: str) -> Analysis:
     """What the entry points of one file say; remembered until something that they read changes."""
-    known = project.recalled.get(path)
+    known = project.recalled.get(path) or project.current.get(path)
     if isinstance(known, Analysis):
         return known
     memo: Memo[Analysis] = project.memo("analysis")
@@ -221,7 +221,8 @@ def analyse(project: Project, path: str) -> Analysis:
         analysis = _analyse(project, path)
         return analysis, analysis.reads
 
-    return memo.get(path, make)
+    analysis = project.current[path] = memo.get(path, make)
+    return analysis
 
 
 def _analyse(project: Project, path: str) -> Analysis:

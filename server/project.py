@@ -10,7 +10,7 @@ import contextlib
 import posixpath
 import re
 import sys
-from collections.abc import Generator, Hashable, Iterator
+from collections.abc import Generator, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -117,6 +117,11 @@ class Module:
         return self._imports
 
 
+def _unread(answers: dict[str, Answer], paths: Iterable[str]) -> dict[str, Answer]:
+    """The answers that were found out without these files."""
+    return {path: answer for path, answer in answers.items() if answer.reads.isdisjoint(paths)}
+
+
 def _imports_of(body: ir.Body) -> Iterator[tuple[int, str, tuple[str, ...]]]:
     for statement in body:
         if isinstance(statement, ir.Import):
@@ -148,6 +153,7 @@ class Project:
         self._anchors: dict[str, Units] = {}
         self._memos: dict[str, Memo[Any]] = {}
         self.recalled: dict[str, Answer] = {}  # answers that were made elsewhere, in another process or an earlier run
+        self.current: dict[str, Answer] = {}  # those that were asked for, and that no edit has touched since
         self.known_effects: dict[str, object] = {}  # `effects` of modules that were read elsewhere
         self.definitions: object = None  # what the interpreter has made of modules (see `flow.interpret`)
         self.changed: set[str] = set()  # paths that were updated since
@@ -165,7 +171,8 @@ class Project:
             self._overlay.pop(path, None)
         else:
             self._overlay[path] = text if isinstance(text, Source) else Source(text, path)
-        self.recalled = {key: answer for key, answer in self.recalled.items() if path not in answer.reads}
+        self.recalled = _unread(self.recalled, {path})
+        self.current = _unread(self.current, {path})
         if not known or old is None:
             self._forget()  # an import may lead elsewhere now
             return
@@ -185,6 +192,7 @@ class Project:
             self.definitions = None
             self._switching.clear()
             self.recalled.clear()
+            self.current.clear()
             for memo in self._memos.values():
                 memo.turn(self._world)
 
@@ -200,6 +208,7 @@ class Project:
         self._first.clear()
         self._altered.clear()
         self.recalled.clear()
+        self.current.clear()
         self.known_effects.clear()
         for memo in self._memos.values():
             memo.forget()
@@ -234,9 +243,9 @@ class Project:
     @contextlib.contextmanager
     def trial(self, texts: dict[str, str]) -> Generator[None, None, None]:
         """As if these files held these texts, for a moment."""
-        before = self._modules, self._switching, self.recalled
+        before = self._modules, self._switching, self.recalled, self.current
         self._modules, self._switching, self.definitions = dict(self._modules), {}, None
-        self.recalled = {path: known for path, known in self.recalled.items() if known.reads.isdisjoint(texts)}
+        self.recalled, self.current = _unread(self.recalled, texts), _unread(self.current, texts)
         try:
             for path, text in texts.items():
                 old = before[0].get(path)
@@ -244,7 +253,7 @@ class Project:
                 self._modules[path] = Module(path, bool(old and old.is_package), source, True)
             yield
         finally:
-            self._modules, self._switching, self.recalled = before
+            self._modules, self._switching, self.recalled, self.current = before
             self.definitions = None
 
     def source(self, path: str) -> Source | None:

@@ -152,6 +152,7 @@ class Workspace:
         if known is not None and known[0] is source and known[1] == tuple(findings):
             return known[2]
         if not findings and not suppress.speaks(source.text):
+            self._settled[path, doubtful] = source, (), ()
             return ()
         settings = self.configuration.for_path(path)
         rules = catalog()
