@@ -184,13 +184,30 @@ def test_a_part_of_the_loss_that_is_cut_on_purpose_is_neither_calm_nor_wrong() -
 
 
 def test_where_a_value_was_cut() -> None:
-    editor = Editor(
-        {
-            "main.py": "import torch\n\nw = torch.ones(3, requires_grad=True)\nloss = w.sum().detach()\ntotal = loss * 2\n\ntotal.backward()\n"
-        }
+    text = "import torch\n\nw = torch.ones(3, requires_grad=True)\nloss = w.sum().detach()\ntotal = loss * 2\n{}total.backward()\n"
+    far = Editor({"main.py": text.format("\n" * 4)})
+    assert far.hints() == [(5, "⊘ cut at"), (10, "⊘ cut at")]
+    near = Editor({"main.py": text.format("\n")})
+    assert near.hints() == [(7, "⊘ cut at")], "what the next hint says is not said twice"
+
+
+def test_only_words_that_do_damage_glare() -> None:
+    text = (
+        "import torch\n\nw = torch.nn.Parameter(torch.ones(3))\nkept = []\nfor _ in range(3):\n    loss = (w * 2).sum()\n"
+        "    loss.backward()\n    kept.append(loss)\n"
     )
-    assert (5, "⊘ cut at") in editor.hints() and (7, "⊘ cut at") in editor.hints()
-    assert all(line != 4 for line, _ in editor.hints())
+    editor = Editor({"main.py": text})
+    (found,) = editor.findings()
+    assert found.code == "GL901" and text[found.trail[-1].place.start :].startswith("loss.backward()")
+    assert editor.tokens() == [("backward", "flow", ())], "a memory leak says nothing against the backward in its trail"
+    assert insight.origin(found) == found.place
+
+
+def test_a_parameter_without_a_name() -> None:
+    editor = Editor(
+        {"main.py": "import torch\n\nw = torch.nn.Parameter(torch.ones(3)).cuda()\nloss = w.sum()\nloss.backward()\n"}
+    )
+    assert "reaches `Parameter`" in editor.hover("loss.backward", "loss")
 
 
 def test_losses_and_lenses(train: Editor) -> None:

@@ -27,7 +27,7 @@ from . import marks
 from .describe import Describer
 from .line import Line, Use
 from .line import line as find_line
-from .marks import Hint, Lens, Met, Region, Token, finding_hints
+from .marks import Hint, Lens, Met, Region, Token, finding_hints, origin
 from .observe import LOOKS_LIMIT, Looks, Names, Observed, Seen, entries, observe
 
 # What is seen of a program is megabytes: the present text and the one before are remembered.
@@ -381,5 +381,5 @@ def lenses(project: Project, path: str) -> list[Lens]:
 
 __all__ = [
     "Fact", "Hint", "Insight", "Lens", "Line", "Region", "Token", "Use", "facts", "finding_hints", "forget", "hints", "insight", "lenses",
-    "plain_tokens", "ready", "regions", "tokens", "word_fact",
+    "origin", "plain_tokens", "ready", "regions", "tokens", "word_fact",
 ]  # fmt: skip

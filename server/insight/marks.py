@@ -98,6 +98,12 @@ COLOURED = frozenset({"cut", "switch", "flow"})
 # Findings at a value that has lost its gradient, whose trails lead to where that was.
 LOST = frozenset({"GL101", "GL102", "GL103"})
 SWITCHED = "GL202"  # ... or to where gradients were turned off
+# Findings whose trail ends where the damage was done. Others have their cause in their own place, and say with the
+# trail what comes of it, or what it has to do with.
+FROM_ELSEWHERE = LOST | {SWITCHED, "GL108", "GL507", "GL510", "GL518", "GL801", "GL805", "GL806"}
+# ... and those whose trail has a switch in it, whatever it ends with.
+GLARING = FROM_ELSEWHERE | {"GL104"}
+NEAR = 3  # lines below a hint that need not say the same again
 # Of the grad mode in a function that no program seen calls.
 CALLERS = say("as torch starts; nothing seen here calls it")
 # What pytest collects.
@@ -140,14 +146,19 @@ def token(found: Found, named: Sequence[Place]) -> Token:
 
 
 def named_places(path: str, findings: Sequence[Finding]) -> list[Place]:
-    """The places in a file that failing findings, or their trails, are about."""
+    """The places in a file that failing findings are about, or the trails of those that come from elsewhere."""
     return [
         place
         for finding in findings
         if finding.severity is not None and finding.severity.fails
-        for place in (finding.place, *(step.place for step in finding.trail))
+        for place in (finding.place, *(step.place for step in finding.trail if finding.code in GLARING))
         if place.path == path
     ]
+
+
+def origin(finding: Finding) -> Place:
+    """Where the cause of a finding is: the end of its trail, or its own place."""
+    return finding.trail[-1].place if finding.trail and finding.code in FROM_ELSEWHERE else finding.place
 
 
 def is_torchs(insight: Insight, found: Found) -> bool:
@@ -360,6 +371,8 @@ def hints(insight: Insight, findings: Sequence[Finding]) -> list[Hint]:
                 continue  # what is made of it later is not back-propagated
             origin = mode.place if mode is not None and mode.place is not None else cut.place
             if line_of(end) in taken or (origin.path == insight.path and line_of(origin.start) == line_of(start)):
+                continue
+            if any(hint.origin == origin and 0 < line_of(hint.offset) - line_of(end) <= NEAR for hint in found):
                 continue
             taken.add(line_of(end))
             found.append(

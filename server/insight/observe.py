@@ -272,7 +272,7 @@ class Names:
         return self._called.get(obj) or obj.label or "model"
 
     def leaf(self, leaf: Leaf) -> str:
-        return self.of.get(leaf) or leaf.label
+        return self.of.get(leaf) or leaf.label or ("Parameter" if leaf.kind == "parameter" else "tensor")
 
     def grouped(self, leaves: list[Leaf]) -> Iterator[tuple[str, list[Leaf], list[Leaf]]]:
         """For each outermost module: its name, those of `leaves` that are its, and all of its parameters."""

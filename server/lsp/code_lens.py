@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from ..findings import Finding, Place
+from ..insight import origin
 from ..messages import listed, say, tell, told
 from .answers import LENSES
 from .sync import View
@@ -35,10 +36,18 @@ def _probes(server: GradlineServer, view: View) -> Iterator[types.CodeLens]:
     """A run of what trains here. The client offers it only where the workspace is trusted."""
     if server.options.get("probe") is not True:
         return
+    has_script = False
     for offset in server.engine.trainings(view.path):
-        if view.holds(offset, offset):
-            at = view.range(offset, offset)
-            yield types.CodeLens(at, types.Command(tell("Probe"), PROBE, arguments=[view.uri, at.start.line]))
+        if not view.holds(offset, offset):
+            continue
+        line = view.range(offset, offset).start.line
+        text = view.source.line_text(line)
+        if not text.lstrip().startswith(("def ", "async ")):
+            if has_script:
+                continue  # all of them run the same: the file, or the cells up to this one
+            has_script = True
+        end = view.start + view.source.offset(line, len(text))  # behind what else stands over the line
+        yield types.CodeLens(view.range(end, end), types.Command(tell("Probe"), PROBE, arguments=[view.uri, line]))
 
 
 def _shown(server: GradlineServer, view: View) -> Iterator[types.CodeLens]:
@@ -62,21 +71,11 @@ def _shown(server: GradlineServer, view: View) -> Iterator[types.CodeLens]:
 
 
 def _origins(server: GradlineServer, path: str) -> dict[Place, list[Finding]]:
-    """The places in a file where trails of findings at other lines end."""
-    every = [finding for some in server.analysis.paths() for finding in server.analysis.findings(some) if finding.trail]
-    ends = {(finding.place, finding.trail[-1].place): finding for finding in every}
+    """The places in a file from which findings at other places come."""
     found: dict[Place, list[Finding]] = {}
-    for finding in every:
-        last = finding.trail[-1].place
-        back = ends.get((last, finding.place))
-        if last.path == path and last != finding.place and not (back and _is_origin(finding, back)):
-            found.setdefault(last, []).append(finding)
+    for some in server.analysis.paths():
+        for finding in server.analysis.findings(some):
+            at = origin(finding)
+            if at.path == path and at != finding.place:
+                found.setdefault(at, []).append(finding)
     return found
-
-
-def _is_origin(finding: Finding, back: Finding) -> bool:
-    """Of two findings whose trails lead to each other's place, whether this one is at the cause: where the damage shows
-    the longer trail begins, or the later place is."""
-    if len(finding.trail) != len(back.trail):
-        return len(finding.trail) < len(back.trail)
-    return finding.place < back.place

@@ -10,6 +10,7 @@ from lsprotocol import types
 
 from .. import paths
 from ..findings import Finding, Place, Severity
+from ..insight import origin
 from ..messages import told
 from ..text import Source
 
@@ -95,7 +96,7 @@ def diagnostic(finding: Finding, where: Where, url: str, related: bool) -> types
         message=message,
         tags=[TAGS[tag] for tag in finding.tags if tag in TAGS] or None,
         related_information=steps or None if related else None,
-        data={"rule": finding.name, "fixable": finding.fixable},
+        data={"rule": finding.name, "fixable": finding.fixable, "comesFromElsewhere": origin(finding) != finding.place},
     )
 
 

@@ -33,6 +33,10 @@ class Finding {
     return String(typeof code === "object" ? code.value : (code ?? ""));
   }
 
+  get comesFromElsewhere(): boolean {
+    return this.steps.length > 1 && (this.diagnostic as { data?: { comesFromElsewhere?: boolean } }).data?.comesFromElsewhere === true;
+  }
+
   get key(): string {
     const { start, end } = this.diagnostic.range;
     return [this.uri, this.code, start.line, start.character, end.line, end.character].join("|");
@@ -115,19 +119,9 @@ export class Trail implements vscode.TreeDataProvider<Node>, vscode.CodeActionPr
     return item;
   }
 
-  /**
-   * Whether this is where it comes from: the end of a trail; but the finding at an origin itself has a trail that ends
-   * where the damage shows.
-   */
-  private isOrigin(step: Step): boolean {
-    const { steps } = step.finding;
-    const back = this.findings.find(
-      (one) => samePlace(one.steps.at(-1)!, steps[0]!) && samePlace(one.steps[0]!, steps.at(-1)!) && one !== step.finding,
-    );
-    // of two that lead to each other the longer one, or the one that begins later, goes from the damage to the origin
-    const later = back && steps[0]!.location.range.start.compareTo(back.steps[0]!.location.range.start);
-    const by = back ? steps.length - back.steps.length || (later ?? 0) : 1;
-    return by > 0 ? step.index > 0 && step.index === steps.length - 1 : by < 0 && step.index === 0;
+  /** Whether this is where it comes from: the end of a trail that leads elsewhere, else the finding's own place. */
+  private isOrigin({ finding, index }: Step): boolean {
+    return index === (finding.comesFromElsewhere ? finding.steps.length - 1 : 0);
   }
 
   // The lamp beside a finding leads to its trail
@@ -189,7 +183,7 @@ export class Trail implements vscode.TreeDataProvider<Node>, vscode.CodeActionPr
     const index = start ? start.index + by : 0;
     const step = finding.steps[index];
     if (!step) {
-      const end = by > 0 ? vscode.l10n.t("This is the origin: the trail ends here.") : vscode.l10n.t("The trail begins here.");
+      const end = by > 0 ? vscode.l10n.t("The trail ends here.") : vscode.l10n.t("The trail begins here.");
       vscode.window.setStatusBarMessage(`gradline: ${end}`, 4000);
       return;
     }

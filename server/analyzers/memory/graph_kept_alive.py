@@ -39,11 +39,14 @@ def check(flow: Flow) -> Iterable[Finding]:
             continue  # a backward goes through the sum itself: backward-twice says it
         if event.value.node is not None:
             trail = (*reversed(call_steps(event.stack, event.value.node.stack)), *trail)  # how it comes here
+        message = say("{code} keeps the graph of every turn alive, and nothing goes backward through it: add `.item()` or "
+                      "`.detach()`", code=flow.code(event.place))  # fmt: skip
+        if event.freed is not None or later is not None:
+            message = say("{code} keeps the nodes of every turn's graph alive, though their backward is done: add "
+                          "`.item()` or `.detach()`", code=flow.code(event.place))  # fmt: skip
         yield Finding(
-            "", "", RULE.severity, event.place,
-            say("{code} keeps the graph of every turn alive, and nothing goes backward through it: add `.item()` or "
-                "`.detach()`", code=flow.code(event.place)),
-            trail, data=(("number", event.how == "sum" and event.value.rank == SCALAR),),
+            "", "", RULE.severity, event.place, message, trail,
+            data=(("number", event.how == "sum" and event.value.rank == SCALAR),),
         )  # fmt: skip
 
 
