@@ -107,7 +107,7 @@ def _judged(
     for word, pattern in alone:
         if word in text and (pattern is None or pattern.search(text) is not None):
             return True
-    if _drops_always(text):
+    if name == "training_step" or _drops_always(text):
         return True
     if makes and "Parameter(" in text and (name == "forward" or CHANGED.search(text) is not None):
         return True

@@ -554,6 +554,34 @@ opt.zero_grad()
 loss.backward()
 opt.step()
 """,
+    "what Lightning gets to go backward from": """
+import lightning as L
+import pytorch_lightning as pl
+
+class Detached(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 1)
+
+    def training_step(self, batch, batch_idx):
+        if batch_idx > 1000:
+            return None
+        loss = self.net(batch).pow(2).mean()
+        self.log("loss", loss)
+        return loss.detach()  # error: [detached-loss]
+
+class ANumber(pl.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 1)
+
+    def training_step(self, batch, batch_idx):
+        loss = self.net(batch).pow(2).mean()
+        return {"loss": loss.item(), "size": len(batch)}  # error: [number-backward]
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+""",
 }
 
 RIGHT = {
@@ -693,6 +721,46 @@ agent, w = Agent(), torch.randn(4, requires_grad=True)
 prepare(agent)
 loss = agent.act(w) if hasattr(agent, "act") else w.detach().sum()
 loss.backward()
+""",
+    "what Lightning does not go backward from": """
+import lightning as L
+
+class Manual(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.automatic_optimization = False
+        self.net = nn.Linear(4, 1)
+
+    def training_step(self, batch, batch_idx):
+        loss = self.net(batch).pow(2).mean()
+        self.manual_backward(loss)
+        self.optimizers().step()
+        return loss.detach()
+
+class Own(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 1)
+
+    def training_step(self, batch, batch_idx):
+        loss = self.net(batch).pow(2).mean()
+        self.kept = loss
+        return {"loss": loss.detach()}
+
+    def training_step_end(self, outputs):
+        return self.kept
+
+class Right(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 1)
+
+    def training_step(self, batch, batch_idx):
+        loss = self.net(batch).pow(2).mean()
+        return {"loss": loss, "shown": loss.item(), "kept": loss.detach()}
+
+    def validation_step(self, batch, batch_idx):
+        return self.net(batch).mean().item()
 """,
 }
 

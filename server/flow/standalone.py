@@ -10,7 +10,7 @@ from collections.abc import Generator
 from ..facts import DEFAULT_MODE, UNKNOWN, Class, Function, Object, Scope, Value, Wrapped
 from ..project import Module
 from ..units import Unit
-from . import scopes
+from . import frameworks, scopes
 from .calls import call, instantiate
 from .interp import Args, Frame, Interpreter
 from .modules import submodules
@@ -33,7 +33,8 @@ def function_alone(run: Interpreter, module: Module, scope: Scope, unit: Unit, o
 def call_alone(run: Interpreter, module: Module, scope: Scope, function: Function) -> None:
     """Call a function with unknown arguments. What it does to the state stays."""
     with _standing(run, module, scope):
-        call(run, function, Args([], {}, spread=True), None)
+        result = call(run, function, Args([], {}, spread=True), None)
+        frameworks.step_returned(run, function, result)
 
 
 @contextlib.contextmanager
