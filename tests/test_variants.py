@@ -582,6 +582,48 @@ class ANumber(pl.LightningModule):
     def configure_optimizers(self):
         return torch.optim.SGD(self.parameters(), lr=0.1)
 """,
+    "a loss of the frozen average in place of the model's": """
+import copy
+
+model = nn.Linear(4, 4)
+average = copy.deepcopy(model).eval().requires_grad_(False)  # because: gradients off
+opt = torch.optim.Adam(model.parameters())
+for x in torch.randn(5, 8, 4):
+    loss = (average(x) - x).pow(2).mean()  # because: frozen model
+    opt.zero_grad()
+    loss.backward()  # error: [detached-loss]
+    opt.step()
+""",
+    "the optimizer of a frozen teacher": """
+import copy
+
+student = nn.Linear(4, 3)
+teacher = copy.deepcopy(student)
+for p in teacher.parameters():
+    p.requires_grad_(False)
+opt = torch.optim.AdamW(teacher.parameters(), lr=1e-3)  # because: made here
+for x in torch.randn(5, 8, 4):
+    with torch.no_grad():
+        soft = teacher(x).softmax(-1)
+    loss = F.kl_div(student(x).log_softmax(-1), soft, reduction="batchmean")
+    opt.zero_grad()
+    loss.backward()
+    opt.step()  # error: [missing-backward]
+""",
+    "the optimizer of an average": """
+from torch.optim.swa_utils import SWALR, AveragedModel
+
+model = nn.Linear(4, 3)
+swa_model = AveragedModel(model)
+opt = torch.optim.SGD(swa_model.parameters(), lr=0.1)  # because: made here
+schedule = SWALR(opt, swa_lr=0.05)
+for x in torch.randn(5, 8, 4):
+    opt.zero_grad()
+    model(x).pow(2).mean().backward()
+    opt.step()  # error: [missing-backward]
+    swa_model.update_parameters(model)
+    schedule.step()
+""",
 }
 
 RIGHT = {
@@ -761,6 +803,27 @@ class Right(L.LightningModule):
 
     def validation_step(self, batch, batch_idx):
         return self.net(batch).mean().item()
+""",
+    "an average of the model": """
+from torch.optim.swa_utils import SWALR, AveragedModel, update_bn
+
+class Average(AveragedModel):
+    def __init__(self, model):
+        super().__init__(model, use_buffers=True)
+
+model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
+swa_model, other = AveragedModel(model), Average(model)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+schedule = SWALR(opt, swa_lr=0.05)
+for x in torch.randn(5, 8, 4):
+    opt.zero_grad()
+    target = swa_model.module(x).detach() + other(x).detach()
+    F.mse_loss(model(x), target).backward()
+    opt.step()
+    swa_model.update_parameters(model)
+    other.update_parameters(model)
+    schedule.step()
+update_bn(torch.randn(3, 8, 4), swa_model)
 """,
 }
 

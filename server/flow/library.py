@@ -54,7 +54,7 @@ from .calls import call, escape
 from .interp import Args, Interpreter
 from .modes import ENTERED, make_context
 from .modules import WRAPPERS, call_module_method, initialize, leaves_of, make_module
-from .objects import MODULE, MODULE_METHODS, is_module
+from .objects import AVERAGED, MODULE, MODULE_METHODS, is_module
 from .python import b_range, iterate
 from .tensors import Inputs, changed, cut_of, graph_of, lost_here, operate, recorded, rewrap, with_flag
 from .training import Phases, autograd_call, called_event, clear, make_optimizer, parameters_in
@@ -234,7 +234,7 @@ def call_torch(run: Interpreter, name: str, args: Args, e: ir.Call | None) -> Va
 
 
 LIBRARY_OBJECTS = ("torch.utils.data.", "torch.GradScaler", "torch.cuda.amp.GradScaler", "torch.distributions.",
-                   "torch.optim.lr_scheduler.", "torch.cpu.amp.GradScaler")  # fmt: skip
+                   "torch.optim.lr_scheduler.", "torch.optim.swa_utils.SWALR", "torch.cpu.amp.GradScaler")  # fmt: skip
 SETTINGS = ("torch.manual_seed", "torch.backends", "torch.cuda.", "torch.device", "torch.save", "torch.set_",
             "torch.random", "torch.utils.tensorboard", "torch.nn.init.", "torch.distributed.", "torch.profiler",
             "torch.use_", "torch.get_", "torch.is_", "torch.Generator", "torch.utils.data", "torch.mps", "torch.load",
@@ -611,6 +611,19 @@ def t_spawn(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     return UNKNOWN
 
 
+def t_averaged(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    """`AveragedModel(model)`: a module around a deep copy of the model."""
+    if e is None:
+        return UNKNOWN
+    place = run.place(e.at)
+    model = clone(run, args.get(0, "model", UNKNOWN) or UNKNOWN, {}, place)
+    return make_module(run, AVERAGED, Args([model], {}), place, e)
+
+
+def t_nothing(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    return NONE
+
+
 def t_autograd(name: str) -> Callable[[Interpreter, Args, ir.Call | None], Value]:
     def handler(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
         return autograd_call(run, name, args, e) if e is not None else UNKNOWN
@@ -634,6 +647,8 @@ def t_from_pretrained(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
 
 
 TORCH: dict[str, Callable[[Interpreter, Args, ir.Call | None], Value]] = {
+    AVERAGED: t_averaged,
+    "torch.optim.swa_utils.update_bn": t_nothing,  # it runs the model under `no_grad`
     "torch.tensor": t_tensor,
     "torch.Tensor": t_float_tensor,
     "torch.FloatTensor": t_float_tensor,

@@ -47,7 +47,7 @@ from ..facts import (
 from ..findings import Place
 from . import events, shapes
 from .interp import Args, Interpreter
-from .objects import MODULE, MODULE_METHODS, WRAPPERS, bound, find, is_module, remember
+from .objects import AVERAGED, MODULE, MODULE_METHODS, WRAPPERS, bound, find, is_module, remember
 from .python import Items, iterate
 from .tensors import (
     Inputs,
@@ -112,7 +112,9 @@ def initialize(run: Interpreter, obj: Object, name: str, args: Args, place: Plac
     info = torchlib.module(name)
     run.state.set(obj.cells, "args", args)
     if name in WRAPPERS:
-        inner = args.get(0, "module", UNKNOWN) or UNKNOWN
+        inner = args.get(0, "model" if name == AVERAGED else "module", UNKNOWN) or UNKNOWN
+        if name == AVERAGED and isinstance(obj.cls, Class):
+            inner = UNKNOWN  # a copy, which is made where torch's own class is called (`library.t_averaged`)
         run.state.set(obj.attrs, "module", inner)
         return
     kind = CONTAINERS.get(name)
@@ -378,7 +380,7 @@ def library_attribute(run: Interpreter, obj: Object, name: str, e: ir.Attr) -> V
             "get",
         ):
             return Method(obj.cells["mapping"], name)  # type: ignore[arg-type]
-        if name in MODULE_METHODS:
+        if name in MODULE_METHODS or (name == "update_parameters" and cls == AVERAGED):
             return Method(obj, name)
         if isinstance(obj.cls, Class) and obj.cls.open:
             return UNKNOWN
@@ -403,6 +405,8 @@ def call_module_method(run: Interpreter, obj: Object, name: str, args: Args, e: 
         if place is not None:
             called(run, place, f"Module.{name}", args, obj)
         return obj
+    if name == "update_parameters" and library_class(obj) == AVERAGED:
+        return NONE  # the averages are copied under `no_grad`
     if name == "zero_grad":
         _training.clear(run, leaves_of(run, obj)[0], place, None, zeros=_training.keeps_zeros(run, args))
         return NONE

@@ -56,8 +56,9 @@ MODULE_METHODS = frozenset(
     ).split()
 )
 
+AVERAGED = "torch.optim.swa_utils.AveragedModel"  # a wrapper around a copy of its own
 WRAPPERS = frozenset(
-    {"torch.nn.DataParallel", "torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.DataParallel"}
+    {"torch.nn.DataParallel", "torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.DataParallel", AVERAGED}
 )
 
 

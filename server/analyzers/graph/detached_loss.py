@@ -9,6 +9,7 @@ from ...edits import Applicability, Fix, FixContext
 from ...facts import UNKNOWN, Mapping, Sequence, Tensor, Value
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
+from ...flow.modules import leaves_of
 from ...flow.trails import call_steps, cut_steps
 from ...flow.training import parts_of
 from ...messages import say
@@ -26,11 +27,11 @@ def check(flow: Flow) -> Iterable[Finding]:
             continue
         if not value.cuts:
             reason = _nothing_to_train(flow, event)
-            if reason is not None:
+            if reason:
                 yield Finding(
                     "", "", RULE.severity, event.value_place,
                     say("nothing that {loss} is computed from requires grad: `backward()` raises",
-                        loss=flow.code(event.value_place)), (reason,),
+                        loss=flow.code(event.value_place)), reason,
                 )  # fmt: skip
             continue
         if any(cut.mode is not None and cut.mode.persistent for cut in value.cuts):
@@ -50,21 +51,48 @@ def check(flow: Flow) -> Iterable[Finding]:
         )  # fmt: skip
 
 
-def _nothing_to_train(flow: Flow, backward: events.Backward) -> Step | None:
-    """Why no gradient is asked of anything that the optimizers hold; None if one is, or that is not known."""
+def _nothing_to_train(flow: Flow, backward: events.Backward) -> tuple[Step, ...]:
+    """Why no gradient is asked of anything that the loss is computed from; nothing if one is, or that is not known."""
     made = list(flow.of(events.OptimizerMade))
     if not flow.whole or not flow.complete or flow.tainted:
-        return None
+        return ()
     leaves = [leaf for event in made for leaf in event.leaves]
-    if any(leaf.cells.get("requires_grad") is not False or leaf.cells.get("escaped") for leaf in leaves):
-        return None
-    if not leaves:
+    before = flow.events[: flow.events.index(backward)]
+    # Then it is all the same what the optimizers hold, if anything: one that got nothing has raised.
+    called = _only_frozen(flow, before) if leaves or not made else None
+    if called is None and any(
+        leaf.cells.get("requires_grad") is not False or leaf.cells.get("escaped") for leaf in leaves
+    ):
+        return ()
+    if called is None and not leaves:
         plain = next((t for event in made for value in event.arguments for t in _plain(value)), None)
-        return Step(plain, say("the optimizer holds this, which does not require grad")) if plain is not None else None
-    for event in reversed(flow.events[: flow.events.index(backward)]):
+        return (Step(plain, say("the optimizer holds this, which does not require grad")),) if plain is not None else ()
+    for event in reversed(before):
         frozen = isinstance(event, events.GradFlag) and event.value is False
         if frozen or (isinstance(event, events.Called) and event.name == "Module.requires_grad_"):
-            return Step(event.place, say("this turns the parameters' gradients off"))
+            off = Step(event.place, say("this turns the parameters' gradients off"))
+            return (Step(called.place, say("a frozen model is called here")), off) if called is not None else (off,)
+    return ()
+
+
+def _only_frozen(flow: Flow, before: list[events.Event]) -> events.Forward | None:
+    """The last call of a frozen module, if none but such were called since the last backward, and with gradients on."""
+    called: list[events.Forward] = []
+    for event in reversed(before):
+        if isinstance(event, events.Backward) and not event.grad:
+            break
+        if isinstance(event, events.Forward) and event.inside is None:
+            called.append(event)
+    dead = all(
+        isinstance(event.result, Tensor) and event.result.dead and not event.result.cuts and not event.result.opaque
+        and event.mode is not None and event.mode.records
+        for event in called
+    )  # fmt: skip
+    if not called or not dead or flow.run is None:
+        return None
+    for event in called:
+        if any(leaf.cells.get("requires_grad") is False for leaf in leaves_of(flow.run, event.module)[0]):
+            return event
     return None
 
 

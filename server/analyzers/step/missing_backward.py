@@ -39,9 +39,11 @@ def check(flow: Flow) -> Iterable[Finding]:
             continue
         if optimizer.cells.get("exact") is not True or not known(flow, optimizer) or leaves & (reached | behind_cuts):
             continue
-        if any(leaf.cells.get("grad-changed") or leaf.cells.get("requires_grad") is not True for leaf in leaves):
+        flags = {leaf.cells.get("requires_grad") for leaf in leaves}
+        if any(leaf.cells.get("grad-changed") for leaf in leaves) or len(flags) != 1 or None in flags:
             continue
-        evidence = _used(flow, leaves) or _astray(flow)
+        # Frozen ones may be meant to wait: it takes a backward that trains what nobody steps for.
+        evidence = (_used(flow, leaves) if flags == {True} else None) or _astray(flow)
         made = next((event.place for event in flow.of(events.OptimizerMade) if event.optimizer is optimizer), None)
         if evidence is None:
             continue
