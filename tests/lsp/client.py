@@ -30,7 +30,8 @@ class Client:
         self.versions: dict[str, int] = {}
         self._ids = 0
         threading.Thread(target=self._read, daemon=True).start()
-        threading.Thread(target=self._read_errors, daemon=True).start()
+        self._errors = threading.Thread(target=self._read_errors, daemon=True)
+        self._errors.start()
         general = {"positionEncodings": capabilities.pop("encodings", ["utf-16"])}
         folders = [{"uri": root.as_uri(), "name": root.name}] if root else None
         options = capabilities.pop("options", None)
@@ -56,6 +57,7 @@ class Client:
             self.request("shutdown", None)
             self.notify("exit", None)
             assert self.process.wait(10) == 0
+            self._errors.join(10)  # what was said to the end is in `errors` now
         self.process.stdin.close()
         self.process.stdout.close()
 

@@ -96,7 +96,7 @@ def test_settings_of_each_folder_are_asked_for(tmp_path: Path) -> None:
         assert places(client.diagnostics(uri, None)) == [CUT]
         client.reply(question["id"], [{}, {"enable": False, "inlayHints": "loud"}])
         assert client.diagnostics(uri, None) == []
-        assert any("gradline.inlayHints is 'loud'" in line for line in client.errors)
+    assert any("gradline.inlayHints is 'loud'" in line for line in client.errors)
 
 
 def test_a_file_whose_analysis_fails_does_not_take_the_others_with_it(tmp_path: Path) -> None:
