@@ -16,6 +16,7 @@ from lsprotocol import types
 
 from ..edits import Applicability, Edit, EditingUnavailableError, Fix
 from ..findings import Finding, Place
+from ..insight import origin
 from ..messages import tell, told
 from .sync import View
 
@@ -108,6 +109,8 @@ def register(server: GradlineServer) -> None:
                 if finding.place.start <= end and start <= finding.place.end
             ]
             found += _quick_fixes(server, view, here, params.context.diagnostics)
+            titles = {action.title for action in found}
+            found += [action for action in _fixes_at_origin(server, view, start, end) if action.title not in titles]
         if only and _wanted(FIX_ALL, only):
             found += _fix_all(server, view)
         if _wanted(types.CodeActionKind.RefactorRewrite, only):
@@ -180,6 +183,19 @@ def _quick_fixes(
     unique = {action.title: action for _, action in sorted(made, key=lambda item: -item[0])}
     ordered = [action for _, action in sorted(made, key=lambda item: item[0]) if unique[action.title] is action]
     return ordered + list({action.title: action for action in ignores}.values())
+
+
+def _fixes_at_origin(server: GradlineServer, view: View, start: int, end: int) -> Iterator[types.CodeAction]:
+    """The fixes of findings that show elsewhere and come from here."""
+    for path in server.analysis.paths():
+        for finding in server.analysis.findings(path):
+            at = origin(finding)
+            if at == finding.place or at.path != view.path or at.start > end or start > at.end:
+                continue
+            fix = server.fixes.outline(finding) if _resolves(server) else server.fixes.of(finding)
+            if fix is not None:
+                data = {"make": "fix", "uri": view.uri, "path": path, **_key(finding)}
+                yield types.CodeAction(told(fix.message), kind=types.CodeActionKind.QuickFix, data=data)
 
 
 def _fix_all(server: GradlineServer, view: View) -> list[types.CodeAction]:
@@ -271,7 +287,7 @@ async def _complete(server: GradlineServer, action: types.CodeAction) -> None:
                     return
         action.edit = workspace_edit(server, _disjoint(safe), None)
         return
-    findings = server.analysis.findings(view.path)
+    findings = server.analysis.findings(str(data.get("path", view.path)))
     finding = next((finding for finding in findings if _key(finding).items() <= data.items()), None)
     if finding is None:
         return

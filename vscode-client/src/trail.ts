@@ -3,6 +3,7 @@ import * as vscode from "vscode";
 
 const VIEW = "gradline.trail";
 const SHOWING = "gradline.hasTrail"; // context: the cursor is on a finding with a trail
+const UNFOLDS_MS = 300; // the view has its height
 const REST_MS = 200; // the cursor has come to rest
 
 /** One place of a finding's trail; the finding's own place comes first, the origin last. */
@@ -106,16 +107,17 @@ export class Trail implements vscode.TreeDataProvider<Node>, vscode.CodeActionPr
     }
     const isOrigin = this.isOrigin(node);
     const own = isOrigin ? vscode.l10n.t("is made here") : vscode.l10n.t("shows here");
-    const item = new vscode.TreeItem(node.index === 0 ? own : node.note, vscode.TreeItemCollapsibleState.None);
+    // the place first: what does not fit is cut off at the end
+    const item = new vscode.TreeItem(where(node.location), vscode.TreeItemCollapsibleState.None);
     item.id = `${node.finding.key}|${node.index}`;
-    item.description = where(node.location);
+    item.description = node.index === 0 ? own : node.note;
     item.iconPath = new vscode.ThemeIcon(isOrigin ? "target" : node.index === 0 ? "debug-stackframe" : "arrow-small-down");
     item.tooltip = `${node.note}\n${where(node.location)}`;
     item.command = { command: "gradline.openStep", title: vscode.l10n.t("Go There"), arguments: [node] };
     const role = isOrigin
       ? vscode.l10n.t("origin")
       : vscode.l10n.t("step {0} of {1}", node.index + 1, node.finding.steps.length);
-    item.accessibilityInformation = { label: `${role}: ${item.label}, ${item.description}` };
+    item.accessibilityInformation = { label: `${role}: ${item.description}, ${item.label}` };
     return item;
   }
 
@@ -150,8 +152,14 @@ export class Trail implements vscode.TreeDataProvider<Node>, vscode.CodeActionPr
     const finding = this.known(node) ?? this.atCursor()?.finding ?? (await this.pick());
     if (finding) {
       this.here = finding.steps[0];
+      const wasVisible = this.view.visible;
       await vscode.commands.executeCommand(`${VIEW}.focus`);
       await this.view.reveal(finding, { select: true, focus: true, expand: true });
+      if (!wasVisible) {
+        await new Promise((resolve) => setTimeout(resolve, UNFOLDS_MS)); // before, it knows no height to scroll by
+        await this.view.reveal(finding.steps.at(-1)!, { select: false, focus: false });
+        await this.view.reveal(finding, { select: true, focus: true });
+      }
     }
   }
 

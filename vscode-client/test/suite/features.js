@@ -182,6 +182,33 @@ test("the lamp at a finding leads to its trail", async () => {
   assert.notEqual(titles[0], "Show the trail of GL202");
 });
 
+test("where a finding comes from its fix is offered, too", async () => {
+  const editor = await show("number.py");
+  const of = editor.document.uri;
+  await editor.edit((edit) => edit.replace(editor.document.lineAt(6).range, "loss = loss.detach()"));
+  await editor.edit((edit) => edit.replace(editor.document.lineAt(7).range, "loss.backward()"));
+  await having(of, "GL102");
+  const kind = vscode.CodeActionKind.QuickFix.value;
+  const at = editor.document.lineAt(6).range.end.translate(0, -4);
+  const fix = await until("the fix", async () => {
+    const range = new vscode.Range(at, at);
+    return (await vscode.commands.executeCommand("vscode.executeCodeActionProvider", of, range, kind, 10)).find((one) => one.edit);
+  });
+  note(fix.title);
+  assert.ok(await vscode.workspace.applyEdit(fix.edit));
+  await until("no finding", () => !codes(of).includes("GL102"));
+  await vscode.commands.executeCommand("workbench.action.files.revert");
+});
+
+test("what is asked for in a report of a problem", async () => {
+  await vscode.commands.executeCommand("gradline.debugInformation");
+  const about = JSON.parse(vscode.window.activeTextEditor.document.getText());
+  assert.equal(about.trusted, true);
+  assert.match(about.server.folder, /gradline$/);
+  assert.deepEqual(about.interpreter.command, [about.server.executable]);
+  await vscode.commands.executeCommand("workbench.action.revertAndCloseActiveEditor");
+});
+
 test("no keys of ours mean something else already", async () => {
   const own = vscode.extensions.getExtension("gradline.gradline").packageJSON.contributes.keybindings;
   assert.ok(own.length > 0);
