@@ -122,9 +122,19 @@ async def pull(server: GradlineServer) -> bool:
     answer = await server.ask(server.workspace_configuration_async(types.ConfigurationParams(items)))
     if answer is None or len(answer) != len(items):
         return True
-    window, *others = (Settings.read(given) for given in answer)
-    use(server, Configuration(window, dict(zip(folders, others, strict=True))))
+    window, *others = answer
+    own = {folder: Settings.read(given) for folder, given in zip(folders, others, strict=True) if given is not None}
+    # a client that was started with settings may know none by this name
+    use(server, Configuration(started_with(server.options) if window is None else Settings.read(window), own))
     return True
+
+
+def started_with(options: object) -> Settings:
+    """The settings among initialization options: bare, or under `settings`, or under the name of the section."""
+    for name in ("settings", SECTION):
+        if isinstance(options, Mapping) and isinstance(options.get(name), Mapping):
+            options = options[name]
+    return Settings.read(options)
 
 
 def use(server: GradlineServer, configuration: Configuration) -> None:

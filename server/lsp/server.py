@@ -134,8 +134,7 @@ class GradlineServer(LanguageServer):
             self.options = given if isinstance(given, dict) else {}
             language.for_editor(params.locale)
             diagnostics.negotiate(self)
-            settings = self.options.get("settings", given)
-            config.use(self, config.Configuration(config.Settings.read(settings)))
+            config.use(self, config.Configuration(config.started_with(given)))
             self.use_folders()
 
         for feature in FEATURES:

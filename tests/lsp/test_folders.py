@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from .client import REAL, Client
 
 NUMBER = """import torch
@@ -117,3 +119,19 @@ def test_buffers_win_over_files_that_change(tmp_path: Path) -> None:
         watched(client, root / "more.py", 3)
         shown(client, (root / "more.py").as_uri(), [])
         assert not client.errors
+
+
+@pytest.mark.parametrize("given", [{"enable": False}, {"settings": {"enable": False}}, {"gradline": {"enable": False}}])
+def test_a_client_that_answers_for_no_section_keeps_the_settings_it_started_with(
+    tmp_path: Path, given: dict[str, Any]
+) -> None:
+    uri = (tmp_path / "main.py").as_uri()
+    with Client(REAL, tmp_path, workspace={"configuration": True}, options=given) as client:
+        question = client.wait(lambda message: message.get("method") == "workspace/configuration")
+        client.reply(question["id"], [None for _ in question["params"]["items"]])
+        client.open(uri, NUMBER)
+        assert client.diagnostics(uri) == []
+        client.notify("workspace/didChangeConfiguration", {"settings": None})
+        question = client.wait(lambda message: message.get("method") == "workspace/configuration")
+        client.reply(question["id"], [{"enable": True} for _ in question["params"]["items"]])
+        shown(client, uri, ["GL101", "GL102"])
