@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from . import reuse
 from .findings import Finding
-from .flow import Flow, is_script, lone, program
+from .flow import Flow, StoppedError, is_script, lone, program
 from .memo import Memo
 from .project import Module, Project
 from .rule import Rule, rules
@@ -191,9 +191,7 @@ def check(
     found: dict[str, dict[tuple[str, int, int], Finding]] = {path: {} for path in paths}
     notes: list[str] = []
     for path in paths:
-        if cancelled is not None and cancelled():
-            raise CancelledError
-        analysis = analyse(project, path)
+        analysis = _unless(cancelled, project, path)
         notes.extend(analysis.notes)
         for finding in analysis.findings:
             if finding.place.path not in found or (wanted is not None and finding.code not in wanted):
@@ -208,6 +206,21 @@ def check(
         {path: tuple(sorted(by_key.values(), key=lambda f: (f.place, f.code))) for path, by_key in found.items()},
         tuple(dict.fromkeys(notes)),
     )
+
+
+def _unless(cancelled: Callable[[], bool] | None, project: Project, path: str) -> Analysis:
+    """What one file says, unless it is not wanted any more. Raises CancelledError."""
+    if cancelled is None:
+        return analyse(project, path)
+    if cancelled():
+        raise CancelledError
+    project.cancelled = cancelled
+    try:
+        return analyse(project, path)
+    except StoppedError as error:
+        raise CancelledError from error
+    finally:
+        project.cancelled = None
 
 
 def analyse(project: Project, path: str) -> Analysis:

@@ -10,7 +10,7 @@ import contextlib
 import posixpath
 import re
 import sys
-from collections.abc import Generator, Hashable, Iterable, Iterator
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -157,6 +157,7 @@ class Project:
         self.known_effects: dict[str, object] = {}  # `effects` of modules that were read elsewhere
         self.definitions: object = None  # what the interpreter has made of modules (see `flow.interpret`)
         self.changed: set[str] = set()  # paths that were updated since
+        self.cancelled: Callable[[], bool] | None = None  # whether what is being found out is still wanted
         self.revision = 0  # goes up with every change of a text
 
     def update(self, path: str, text: str | Source | None) -> None:

@@ -50,11 +50,12 @@ class State:
         return {(id(cells), key): (cells, key, cells.get(key, MISSING)) for cells, key, _ in self.journal[mark:]}
 
     def moved(self, mark: int) -> list[tuple[object, object]]:
-        """Of each cell that was written since the mark, what was in it then and what is in it now (None: nothing)."""
+        """Of each cell that there was at the mark and that was written since, what was in it then and what is in it now
+        (None: nothing). Most that are new are names of functions that were called since."""
         first: Changes = {}
         for cells, key, old in self.journal[mark:]:
             first.setdefault((id(cells), key), (cells, key, old))
-        return [(None if old is MISSING else old, cells.get(key)) for cells, key, old in first.values()]
+        return [(old, cells.get(key)) for cells, key, old in first.values() if old is not MISSING]
 
     def keep(self, mark: int) -> None:
         """Make what was written since the mark hold on every path."""

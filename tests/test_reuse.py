@@ -8,7 +8,8 @@ import random
 import pytest
 from fixture import MemoryFiles
 
-from gradline.check import analyse, check
+from gradline.check import CancelledError, analyse, check
+from gradline.flow import interp
 from gradline.project import Project
 
 FILES = {
@@ -231,3 +232,20 @@ def test_after_random_edits_it_is_as_from_scratch(seed: int) -> None:
         project.update(f"/project/{name}", files[name])
         now = MemoryFiles(files)
         assert said(project, memory) == said(Project(now), now), name
+
+
+@pytest.mark.parametrize("steps", range(0, 40, 3))
+def test_a_check_that_is_stopped_leaves_nothing_half_made(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped after so many looks whether it is still wanted, in the program or in a function judged alone."""
+    monkeypatch.setattr(interp, "LOOK_UP", 3)
+    lone = "\n\nclass Lone(nn.Module):\n    def __init__(self):\n        self.inner = nn.Linear(1, 1)\n        super().__init__()\n"
+    files = {"train.py": TRAIN + lone, "model.py": MODEL + lone}
+    memory = MemoryFiles(files)
+    project = Project(memory)
+    left = iter(range(steps))
+    try:
+        check(project, memory.paths(), cancelled=lambda: next(left, None) is None)
+    except CancelledError:
+        assert next(left, None) is None
+    fresh = MemoryFiles(files)
+    assert said(project, memory) == said(Project(fresh), fresh) != {}

@@ -20,7 +20,7 @@ from ..findings import Place
 from ..project import Module, Project
 from ..units import Unit
 from . import events, naming, scopes
-from .interp import ALONE_DEPTH_LIMIT, ALONE_STEP_LIMIT, Args, Interpreter, OutOfSteps, Watch
+from .interp import ALONE_DEPTH_LIMIT, ALONE_STEP_LIMIT, Args, Interpreter, OutOfSteps, StoppedError, Watch
 from .standalone import call_alone, function_alone
 
 E = TypeVar("E", bound=events.Event)
@@ -160,14 +160,19 @@ def lone(
     for unit, owner in left:
         if any(p == module.path and unit.start <= s < unit.end for p, s in alone.executed):
             continue
-        alone.events, alone.complete, alone.steps, alone.stack = [], True, 0, None
+        alone.events, alone.complete, alone.stack = [], True, None
+        alone.begin()
         alone.notes.pop("bound", None)
         alone.notes.pop("taint", None)
         alone.notes.pop("unknown backward", None)
-        function = _guarded(alone, lambda unit=unit, owner=owner: function_alone(alone, module, scope, unit, owner))
-        mark = alone.state.mark()
-        if function is not None:
-            _guarded(alone, lambda function=function: call_alone(alone, module, scope, function))
+        try:
+            function = _guarded(alone, lambda unit=unit, owner=owner: function_alone(alone, module, scope, unit, owner))
+            mark = alone.state.mark()
+            if function is not None:
+                _guarded(alone, lambda function=function: call_alone(alone, module, scope, function))
+        except StoppedError:
+            project.definitions = None  # one of them may be half made
+            raise
         yield _flow(alone, module, False)
         alone.state.undo(mark)
 
@@ -259,4 +264,16 @@ def _flow(run: Interpreter, module: Module, whole: bool) -> Flow:
     )  # fmt: skip
 
 
-__all__ = ["Args", "Class", "Flow", "Function", "events", "functions", "interpret", "is_script"]
+__all__ = [
+    "Args",
+    "Class",
+    "Flow",
+    "Function",
+    "StoppedError",
+    "events",
+    "functions",
+    "interpret",
+    "is_script",
+    "lone",
+    "program",
+]

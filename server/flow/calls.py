@@ -312,7 +312,6 @@ def bind_arguments(run: Interpreter, func: Function, args: Args, scope: Scope) -
     if func.bound is not None:
         positional.insert(0, func.bound)
     keywords = dict(args.keywords)
-    state = run.state
     index = 0
     for param in func.code.params:
         value: Value
@@ -337,7 +336,7 @@ def bind_arguments(run: Interpreter, func: Function, args: Args, scope: Scope) -
             value = defaults[param.name]
         else:
             value = UNKNOWN
-        state.set(names, param.name, value)
+        names[param.name] = value  # nobody sees this scope yet, so nothing is to be undone
 
 
 def with_mode(function: Function, context: Context, place: Place | None) -> Function:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from .. import ir, torchlib
 from ..facts import (
@@ -23,6 +22,7 @@ from ..facts import (
     Tensor,
     Value,
     Wrapped,
+    replace,
 )
 from ..findings import Place
 from ..messages import say

@@ -9,7 +9,7 @@ missing `zero_grad` show), and every bound is a named constant below.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from .. import ir, torchlib
 from ..facts import (
@@ -42,6 +42,7 @@ from ..facts import (
     element,
     join,
     join_all,
+    replace,
 )
 from ..findings import Place
 from ..project import Module, Project
@@ -59,12 +60,18 @@ UNROLL_LIMIT = 6  # a literal sequence this short is passed item by item (`for p
 ALONE_STEP_LIMIT = 1_500  # the same for a function that is judged alone: it is one of very many
 ALONE_DEPTH_LIMIT = 3  # and the frames above which its calls are not followed: it and what it calls
 NESTED_LOOP_LIMIT = 3  # inside so many loops the body is passed once: 2 ** depth passes otherwise
+DEEP = 2  # inside so many loops, of all functions that run, one in which nothing is trained or written is passed once
+LOOK_UP = 256  # steps after which it is asked whether somebody waits: some milliseconds
 PASS_LIMIT = 4  # passes of a loop in which graphs still come and go (the third is rare: 1 in 2,000 random programs)
 
 
 # Called with each expression that was evaluated, each target and each parameter that was bound, and its value
 # (the editor, the differential test); the interpreter stands in the frame of the expression.
 Watch = Callable[["Interpreter", "ir.Expr | ir.Param", Value], None]
+
+
+class StoppedError(Exception):
+    """`Project.cancelled` asked for it: nothing is known of what was being interpreted."""
 
 
 class OutOfSteps(Exception):
@@ -173,7 +180,7 @@ class Interpreter:
         self.project = project
         self.state = State()
         self.events: list[events.Event] = []
-        self.steps = 0
+        self.steps = self._look = 0  # statements and calls so far, and at how many to look whether to go on
         self.guesses = 0  # inside so many calls of which it is not known what is called
         self.alone = False  # one function is judged without its callers
         self.step_limit = STEP_LIMIT
@@ -251,8 +258,21 @@ class Interpreter:
 
     def tick(self) -> None:
         self.steps += 1
+        if self.steps >= self._look:
+            self._look_up()
+
+    def _look_up(self) -> None:
+        """Raises OutOfSteps where the bound is passed, StoppedError where somebody has something more urgent."""
         if self.steps > self.step_limit:
             raise OutOfSteps
+        cancelled = self.project.cancelled
+        if cancelled is not None and cancelled():
+            raise StoppedError
+        self._look = min(self.steps + LOOK_UP, self.step_limit + 1)
+
+    def begin(self) -> None:
+        """Begin to count steps."""
+        self.steps = self._look = 0
 
     # ------------------------------------------------------------ statements
 
@@ -641,9 +661,14 @@ class Interpreter:
         after: list[Changes] = []
         state = self.state
         start = state.mark()
-        for index in range(most):
+        deep = shallow and sum([not loop.unrolled for f in self.frames for loop in f.loops]) >= DEEP
+        happened = len(self.events)
+        index = -1
+        while (index := index + 1) < most:
             loop = replace(kind, mark=state.mark(), cleanups=len(frame.cleanups), breaks=[], continues=[], index=index)
             ended = self.turn(body, begin, loop)
+            if deep and index == 0 and not any(type(event) in TRAINING for event in self.events[happened:]):
+                rounds, most = 1, 2
             if not (ended or loop.continues or loop.breaks):  # one way, and it has come to the next turn
                 if index + 1 >= rounds:
                     if not any(graph_kind(old) != graph_kind(new) for old, new in state.moved(loop.mark)):
@@ -664,7 +689,9 @@ class Interpreter:
                 state.merge(after)
                 return False
             moved = index + 1 >= rounds and any(
-                graph_kind(cells.get(key)) != graph_kind(value) for way in ways for cells, key, value in way.values()
+                key in cells and graph_kind(cells[key]) != graph_kind(value)
+                for way in ways
+                for cells, key, value in way.values()
             )
             state.merge(ways)
             if index + 1 >= rounds:
@@ -1208,6 +1235,21 @@ class Interpreter:
     def ev_hole(self, e: ir.Hole) -> Value:
         self.note_hole()
         return Unknown(doubt="hole")
+
+
+# What a further iteration of a loop may do otherwise than the first did.
+TRAINING = frozenset(
+    {
+        events.Backward,
+        events.Step,
+        events.Zero,
+        events.Switch,
+        events.GradFlag,
+        events.OptimizerMade,
+        events.Scaling,
+        events.InPlace,
+    }
+)
 
 
 def graph_kind(value: object) -> object:

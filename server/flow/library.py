@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from .. import ir, torchlib
 from ..facts import (
@@ -47,6 +46,7 @@ from ..facts import (
     Value,
     element,
     join_all,
+    replace,
 )
 from ..findings import Place
 from . import events, functional, shapes, stacks, threads

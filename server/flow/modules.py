@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from .. import ir, torchlib
 from ..facts import (
@@ -43,6 +42,7 @@ from ..facts import (
     element,
     join,
     join_all,
+    replace,
 )
 from ..findings import Place
 from . import events, shapes

@@ -7,9 +7,8 @@ not listed here has none: silence is always right.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
-from ..facts import ANY_RANK, MANY, SCALAR, Const, External, Number, Sequence, Tensor, Value, element
+from ..facts import ANY_RANK, MANY, SCALAR, Const, External, Number, Sequence, Tensor, Value, element, replace
 from .interp import Args
 
 Shape = tuple[object, ...]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TypeGuard
 
 from .. import ir
-from ..facts import NONE, UNKNOWN, Context, External, Mode, Object, Value
+from ..facts import NONE, UNKNOWN, Context, External, Mode, Object, Value, replace
 from ..findings import Place
 from .interp import Args, Interpreter
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeGuard
 
 from .. import ir, torchlib
@@ -49,6 +49,7 @@ from ..facts import (
     element,
     flags_hold,
     join,
+    replace,
 )
 from ..findings import Place
 from ..messages import say

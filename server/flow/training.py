@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from .. import ir, torchlib
 from ..facts import (
@@ -37,6 +37,7 @@ from ..facts import (
     Value,
     Writes,
     element,
+    replace,
 )
 from ..findings import Place
 from . import events, shapes
