@@ -50,14 +50,14 @@ def replace(value: T, **changes: object) -> T:
     kind = type(value)
     made = kind(*_values_of(kind)(value))
     for name, new in changes.items():
-        setattr(made, name, new)
+        object.__setattr__(made, name, new)  # also of what is frozen
     return made
 
 
 @functools.cache
 def _values_of(kind: type) -> abc.Callable[[object], abc.Iterable[object]]:
     """What gives the values of the fields of a dataclass, in order."""
-    names = [each.name for each in fields(kind) if each.init]  # type: ignore[arg-type]
+    names = [each.name for each in fields(kind) if each.init]
     return attrgetter(*names) if len(names) > 1 else lambda value: [getattr(value, name) for name in names]
 
 
