@@ -15,18 +15,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
-_SHIFT = 32
-_MASK = (1 << _SHIFT) - 1
+SHIFT = 32
+END = (1 << SHIFT) - 1
 
 
 def pack(start: int, end: int) -> int:
     """Pack a span, in code points from the start of the unit, end exclusive."""
-    return start << _SHIFT | end
+    return start << SHIFT | end
 
 
 def unpack(at: int) -> tuple[int, int]:
     """The `(start, end)` that `pack` took."""
-    return at >> _SHIFT, at & _MASK
+    return at >> SHIFT, at & END
 
 
 # ---------------------------------------------------------------- expressions

@@ -21,6 +21,7 @@ from ..project import Module, Project
 from ..units import Unit
 from . import events, naming, scopes
 from .interp import ALONE_DEPTH_LIMIT, ALONE_STEP_LIMIT, Args, Interpreter, OutOfSteps, StoppedError, Watch
+from .modules import library_class
 from .standalone import call_alone, function_alone
 
 E = TypeVar("E", bound=events.Event)
@@ -97,6 +98,17 @@ class Flow:
         if len(known) == 1:
             return iter(self._calls[known[0]])
         return (event for event in self.of(events.Called) if event.name in known) if known else iter(())
+
+    def forwards(self, *classes: str) -> Iterator[events.Forward]:
+        """The calls of torch's own layers of these classes."""
+        return (event for name in sorted(classes) for event in self._layers.get(name, ()))
+
+    @functools.cached_property
+    def _layers(self) -> dict[str, list[events.Forward]]:
+        layers: dict[str, list[events.Forward]] = {}
+        for event in self.of(events.Forward):
+            layers.setdefault(library_class(event.module), []).append(event)
+        return layers
 
     @functools.cached_property
     def _calls(self) -> dict[str, list[events.Called]]:

@@ -217,9 +217,9 @@ class Interpreter:
         return self.frames[-1]
 
     def place(self, at: int) -> Place:
-        start, end = ir.unpack(at)
         frame = self.frames[-1]
-        return Place(frame.module.path, frame.base + start, frame.base + end)
+        base = frame.base
+        return Place(frame.module.path, base + (at >> ir.SHIFT), base + (at & ir.END))
 
     def place_now(self) -> Place:
         """The expression or statement that is being evaluated, as closely as it is known."""

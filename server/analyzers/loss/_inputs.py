@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...facts import Node, Object, Tensor, Value
+from ...facts import Node, Tensor, Value
 from ...findings import Place
 from ...flow import events
 from ...flow.modules import library_class
@@ -62,22 +62,16 @@ class Use(NamedTuple):
 
 def uses(flow: Flow, functions: frozenset[str], classes: frozenset[str]) -> Iterator[Use]:
     """The calls of these loss functions, and of instances of these classes."""
-    for event in flow.among(events.Called, events.Forward):
-        if isinstance(event, events.Called) and event.name in functions:
-            values = event.args
-            first = values[0] if values else event.keywords.get("input")
-            second = values[1] if len(values) > 1 else event.keywords.get("target")
-        elif (
-            isinstance(event, events.Forward)
-            and isinstance(event.module, Object)
-            and library_class(event.module) in classes
-        ):
-            first = event.args[0] if event.args else None
-            second = event.args[1] if len(event.args) > 1 else None
-        else:
-            continue
-        if first is not None and second is not None and event.result is not None:
-            yield Use(event.place, first, second, event.result, event.arg_places)
+    for called in flow.called(*functions):
+        values = called.args
+        first = values[0] if values else called.keywords.get("input")
+        second = values[1] if len(values) > 1 else called.keywords.get("target")
+        if first is not None and second is not None and called.result is not None:
+            yield Use(called.place, first, second, called.result, called.arg_places)
+    for event in flow.forwards(*classes):
+        values = event.args
+        if len(values) > 1 and event.result is not None:
+            yield Use(event.place, values[0], values[1], event.result, event.arg_places)
 
 
 def _layer(flow: Flow, node: Node) -> Place | None:
