@@ -604,6 +604,13 @@ def join_mappings(a: Mapping, b: Mapping) -> Value:
     return Mapping({**cells, "rest": UNKNOWN}, a.place, False)
 
 
+class Surely(tuple[Value, ...]):
+    """What is in a list of unknown length on every way here."""
+
+    def join(self, other: Surely) -> Surely:
+        return Surely(v for v in self if any(v is w for w in other))
+
+
 def element(value: Sequence) -> object:
     """The join of everything in a sequence."""
     items = value.cells.get("items")

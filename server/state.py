@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .facts import DEFAULT_MODE, Mode, join, join_all, same
+from .facts import DEFAULT_MODE, Mode, Surely, join, join_all, same
 
 MISSING = object()
 
@@ -98,7 +98,11 @@ class State:
         for path in paths:
             for where, (cells, key, _) in path.items():
                 merged[where] = (cells, key)
-        loose = [(cells, elements(cells, paths)) for (_, key), (cells, _) in merged.items() if key == "items"]
+        loose = [
+            (cells, elements(cells, paths), common(cells, paths))
+            for (_, key), (cells, _) in merged.items()
+            if key == "items"
+        ]
         for where, (cells, key) in merged.items():
             now = cells.get(key, MISSING)
             value: object = MISSING
@@ -112,9 +116,25 @@ class State:
                 self.delete(cells, key)
             elif now is MISSING or not same(now, value):
                 self.set(cells, key, value)
-        for cells, each in loose:
+        for cells, each, surely in loose:
             if cells.get("items", MISSING) is None and each:
                 self.set(cells, "each", join_all(each))
+                self.set(cells, "surely", surely)
+
+
+def common(cells: Cells, paths: list[Changes]) -> Surely:
+    """What is in a list after each of several ways."""
+    found: Surely | None = None
+    for path in paths:
+        items, surely = (
+            path[id(cells), key][2] if (id(cells), key) in path else cells.get(key, MISSING)
+            for key in ("items", "surely")
+        )
+        here = surely if isinstance(surely, Surely) else Surely()
+        if isinstance(items, tuple):
+            here = Surely(items)  # pyright: ignore[reportUnknownArgumentType]
+        found = here if found is None else found.join(here)
+    return found or Surely()
 
 
 def elements(cells: Cells, paths: list[Changes]) -> list[object]:

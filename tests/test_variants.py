@@ -624,6 +624,31 @@ for x in torch.randn(5, 8, 4):
     swa_model.update_parameters(model)
     schedule.step()
 """,
+    "losses that a loop puts into a list": """
+policy = nn.Linear(4, 2)
+opt = torch.optim.Adam(policy.parameters())
+for episode in range(5):
+    losses = []
+    for state in torch.randn(6, 4):
+        dist = torch.distributions.Categorical(logits=policy(state))
+        losses.append(-dist.log_prob(dist.sample()))
+    torch.stack(losses).sum().backward()
+    opt.step()  # warning: [missing-zero-grad]
+""",
+    "a state that a loop in a loop carries": """
+cell = nn.LSTMCell(4, 8)
+opt = torch.optim.Adam(cell.parameters())
+h, c = torch.zeros(3, 8), torch.zeros(3, 8)
+for update in range(5):
+    outputs = []
+    for x in torch.randn(6, 3, 4):
+        h, c = cell(x, (h, c))
+        outputs.append(h.mean())
+    loss = sum(outputs)
+    opt.zero_grad()
+    loss.backward()  # error: [backward-twice]
+    opt.step()
+""",
 }
 
 RIGHT = {
@@ -824,6 +849,31 @@ for x in torch.randn(5, 8, 4):
     other.update_parameters(model)
     schedule.step()
 update_bn(torch.randn(3, 8, 4), swa_model)
+""",
+    "losses that a loop may put into a list": """
+a, b, c = nn.Linear(4, 1), nn.Linear(4, 1), nn.Linear(4, 1)
+opt = torch.optim.SGD(a.parameters(), 0.1)
+others = torch.optim.SGD([*b.parameters(), *c.parameters()], 0.1)
+for step in range(5):
+    losses = []
+    for x in torch.randn(6, 3, 4):
+        losses.append(a(x).sum())
+        if random.random() > 0.9:
+            losses.append(b(x).sum())
+        if random.random() > 0.1:
+            continue
+        losses.append(c(x).sum())
+    sum(losses).backward()
+    opt.step()
+    opt.zero_grad()
+    others.step()
+    kept = [a(x).sum() for x in torch.randn(6, 3, 4)]
+    kept.append(b(torch.randn(3, 4)).sum())
+    kept.pop()
+    torch.stack(kept).sum().backward()
+    opt.step()
+    opt.zero_grad()
+    others.zero_grad()
 """,
 }
 

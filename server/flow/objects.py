@@ -28,6 +28,7 @@ from ..facts import (
     Sequence,
     Storage,
     Super,
+    Surely,
     Tensor,
     Text,
     Union,
@@ -574,6 +575,7 @@ def set_item(run: Interpreter, owner: Value, index: Value, value: Value, target:
             run.state.set(owner.cells, "items", (*items[:at], value, *items[at:][1:]))
             return
         loosen(run, owner, value)
+        run.state.set(owner.cells, "surely", Surely())
     elif isinstance(owner, (Tensor, ParameterOf)):
         _tensors.write_into(run, owner, value, target)
     elif isinstance(owner, Object):

@@ -27,6 +27,7 @@ from ..facts import (
     Range,
     Scope,
     Sequence,
+    Surely,
     Tensor,
     Text,
     Union,
@@ -471,7 +472,11 @@ def b_sum(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
         for item in found.items:
             total = _tensors.binary(run, "+", total, item, node)
         return total
-    return _tensors.binary(run, "+", start, found.each, node)
+    total = _tensors.binary(run, "+", start, found.each, node)
+    for item in _tensors.surely(args.positional[0]):
+        if isinstance(item, Tensor) and item.live:
+            total = _tensors.binary(run, "+", total, item, node)
+    return total
 
 
 def b_max(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
@@ -776,7 +781,10 @@ def _sequence_method(run: Interpreter, owner: Sequence, name: str, args: Args, e
         if isinstance(items, tuple) and not run.frame.repeating and name == "append":
             run.state.set(owner.cells, "items", (*items, value))
             return NONE
+        before = items if isinstance(items, tuple) else _tensors.surely(owner)
         _objects.loosen(run, owner, value)
+        if name == "append" and owner.kind == "list" and len(before) < _objects.MEMBERS_LIMIT:
+            run.state.set(owner.cells, "surely", Surely((*before, value)))
         return NONE
     if name in ("extend", "update", "extendleft", "union"):
         _objects.extend(run, owner, value)
@@ -791,6 +799,7 @@ def _sequence_method(run: Interpreter, owner: Sequence, name: str, args: Args, e
         result = element(owner)
         run.state.set(owner.cells, "each", result)
         run.state.set(owner.cells, "items", None)
+        run.state.set(owner.cells, "surely", Surely())
         return result  # type: ignore[return-value]
     if name == "copy":
         return Sequence(owner.kind, dict(owner.cells), owner.place)
@@ -798,6 +807,7 @@ def _sequence_method(run: Interpreter, owner: Sequence, name: str, args: Args, e
         return Number()
     if name in ("sort", "reverse", "remove", "discard"):
         _objects.loosen(run, owner, element(owner))  # type: ignore[arg-type]
+        run.state.set(owner.cells, "surely", Surely())
         return NONE
     return UNKNOWN
 

@@ -40,6 +40,7 @@ from ..facts import (
     Scope,
     Sequence,
     Storage,
+    Surely,
     Tensor,
     Text,
     Union,
@@ -180,7 +181,7 @@ def flatten(value: object, depth: int = 3) -> Iterator[Value]:
         yield value
     elif isinstance(value, Sequence) and depth:
         items = value.cells.get("items")
-        for item in items if isinstance(items, tuple) else (element(value),):
+        for item in items if isinstance(items, tuple) else (element(value), *surely(value)):
             yield from flatten(item, depth - 1)
     elif isinstance(value, Mapping) and depth:
         if not value.complete:
@@ -204,6 +205,15 @@ def flatten(value: object, depth: int = 3) -> Iterator[Value]:
         yield from flatten(value.attrs["data"], depth - 1)
     elif isinstance(value, Object) and not (isinstance(value.cls, External) and value.cls.name.startswith("torch.")):
         yield UNKNOWN
+
+
+def surely(value: object) -> Surely:
+    """What was appended to a list of unknown length on every way here, while nothing was taken out of it."""
+    known = value.cells.get("surely") if isinstance(value, Sequence) else None
+    return known if isinstance(known, Surely) else NOTHING
+
+
+NOTHING = Surely()
 
 
 PACKED = "torch.nn.utils.rnn.PackedSequence"
