@@ -649,6 +649,18 @@ for update in range(5):
     loss.backward()  # error: [backward-twice]
     opt.step()
 """,
+    "gradients that are asked for where the program has ended": """
+net = nn.Linear(4, 2)
+opt = torch.optim.RMSprop(net.parameters())
+for x in torch.randn(5, 8, 4):
+    best = net(x).max(1)[1].float()  # because:
+    loss = best.mean()
+    opt.zero_grad()
+    loss.backward()  # error: [detached-loss]
+    for p in net.parameters():
+        p.grad.data.clamp_(-1, 1)
+    opt.step()
+""",
 }
 
 RIGHT = {

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ...edits import Applicability, Fix, FixContext, Tree
+from ...facts import Tensor
 from ...findings import Finding, Severity
 from ...flow import events
 from ...messages import say
@@ -26,8 +27,14 @@ _WHY = {
 
 
 def check(flow: Flow) -> Iterable[Finding]:
-    for event in flow.of(events.NoneUsed):
-        if event.why not in _WHY or (event.why in ("no-backward", "cleared") and not flow.whole):
+    for event in flow.among(events.NoneUsed, events.Backward):
+        if isinstance(event, events.Backward) and _ends_here(event):
+            return  # the program ends there, and what has cut the graph is said there
+        if (
+            not isinstance(event, events.NoneUsed)
+            or event.why not in _WHY
+            or (event.why in ("no-backward", "cleared") and not flow.whole)
+        ):
             continue
         code, why = flow.code(event.place), _WHY[event.why]
         yield Finding(
@@ -37,6 +44,13 @@ def check(flow: Flow) -> Iterable[Finding]:
             else say("{code} is None, and `{operator}` raises: {why}", why=why, code=code, operator=event.name),
             data=(("why", event.why),),
         )  # fmt: skip
+
+
+def _ends_here(event: events.Backward) -> bool:
+    """Whether this backward raises on every run: its loss has surely lost its graph."""
+    value = event.value
+    dead = isinstance(value, Tensor) and value.dead and bool(value.cuts) and not value.opaque
+    return dead and event.always and not event.grad and not event.branches
 
 
 def fix(finding: Finding, context: FixContext) -> Fix | None:
