@@ -15,7 +15,7 @@ from ..messages import told
 from ..text import Source
 
 SOURCE = "gradline"
-LONG_LINE = 100  # characters that a row of a list of problems has room for beside the file tree
+LONG_LINE = 110  # characters that a row of a list of problems has room for beside the file tree
 SHORT_LINE = 20  # characters that a headline has at the least
 _CLOSED = re.compile(r"`[^`]*`|\"[^\"]*\"|\([^()]*\)")
 _ENDS = (

@@ -1,20 +1,33 @@
-// The probe: asked for, shown, run, reported; its traceback explained by a link in the terminal; cancelled; closed.
+// The probe, with a launcher from the settings: asked for, shown, run, reported; its traceback explained by a link in the
+// terminal; cancelled; closed.
 import { execFileSync } from "node:child_process";
+import fs from "node:fs";
+import path from "node:path";
 
 const PATIENCE = 180_000;
 
-export async function probe({ page, code, window, shot, check, hasTorch, project }) {
+export async function probe({ page, code, window, shot, check, hasTorch, project, python }) {
   if (!hasTorch) {
     console.log("skip  the probe: the interpreter (PYTHON) has no torch");
     return;
   }
   await window.file("train.py");
+  await window.line(27); // in sight, also above a panel
   await window.squiggle();
   const dialog = page.locator(".monaco-dialog-box");
-  await window.command("gradline: Probe: Run and Watch");
-  await dialog.waitFor({ timeout: 60_000 });
-  const asked = await dialog.innerText();
-  check("the command line is shown before anything runs", /python\S* train\.py/.test(asked) && /Run train\.py/.test(asked), asked);
+  const settings = path.join(project, ".vscode/settings.json");
+  fs.mkdirSync(path.dirname(settings), { recursive: true });
+  fs.writeFileSync(settings, JSON.stringify({ "gradline.probe.launcher": [python, "-B"] }));
+  let asked = "";
+  await window.until(async () => {
+    await window.command("gradline: Probe: Run and Watch");
+    await dialog.waitFor({ timeout: 60_000 });
+    asked = await dialog.innerText();
+    if (/-B/.test(asked)) return true; // the settings have been read
+    await page.keyboard.press("Escape");
+    return false;
+  });
+  check("the command line is shown before anything runs", /python\S* -B train\.py/.test(asked) && /Run train\.py/.test(asked), asked);
   await shot("probe-asks");
   await page.keyboard.press("Escape");
   await dialog.waitFor({ state: "hidden" });
@@ -60,6 +73,8 @@ export async function probe({ page, code, window, shot, check, hasTorch, project
   await window.title("data_loader.py");
   check("a place in the report is a link into the code", await window.until(async () => (await window.at()) === 12));
   await window.command("View: Close All Editors");
+
+  fs.rmSync(path.dirname(settings), { recursive: true });
 
   await window.file("forever.py");
   for (const way of ["Cancel", "kill"]) {

@@ -1,10 +1,8 @@
-// What else can be probed: the test at the lens, a notebook up to a cell, a program that a launcher starts.
-import fs from "node:fs";
-import path from "node:path";
+// What else can be probed: the test at the lens, a notebook up to a cell.
 
 const PATIENCE = 120_000;
 
-export async function targets({ page, window, shot, check, hasTorch, project, python }) {
+export async function targets({ page, window, shot, check, hasTorch }) {
   if (!hasTorch) {
     console.log("skip  what can be probed: the interpreter (PYTHON) has no torch");
     return;
@@ -39,23 +37,4 @@ export async function targets({ page, window, shot, check, hasTorch, project, py
   await page.waitForTimeout(800);
   await shot("probe-notebook");
   await window.command("View: Close All Editors");
-
-  const settings = path.join(project, ".vscode/settings.json");
-  fs.mkdirSync(path.dirname(settings), { recursive: true });
-  const launcher = [python, "-B"];
-  fs.writeFileSync(settings, JSON.stringify({ "gradline.probe.launcher": launcher }));
-  await window.file("train.py");
-  await window.until(async () => {
-    await window.command("gradline: Probe: Run and Watch");
-    await dialog.waitFor({ timeout: 60_000 });
-    if (/-B/.test(await dialog.innerText())) return true; // the settings have been read
-    await page.keyboard.press("Escape");
-    return false;
-  });
-  const [asked, started] = await run();
-  check("a launcher from the settings starts the program", /-B train\.py/.test(asked), asked);
-  check("and is watched there", /data_loader\.py:12/.test(started) && /confirmed/.test(started), started.slice(0, 1500));
-  await page.waitForTimeout(800);
-  await shot("probe-launcher");
-  fs.rmSync(path.dirname(settings), { recursive: true });
 }
