@@ -10,8 +10,9 @@ text at the same places, so that a busy machine disturbs them alike.
 
 *edits*: in a helper, in the network, and in the training loop (a library has none) somebody puts in and takes out whole
 lines ("line"), and types statements character by character ("typing"; in broken text ruff only says so, which is
-cheap). "To its findings" is up to the answer, "in all" up to the next edit `PAUSE` seconds later, with what the server
-does meanwhile.
+cheap); "loop" are the lines that come into the training loop, alone: after each the whole program is followed again.
+"To its findings" is up to the answer, "in all" up to the next edit `PAUSE` seconds later, with what the server does
+meanwhile.
 *dependents*: a line that turns gradients off, put into a module that 50 scripts import, and taken out again.
 *answers*: requests to a server that has come to rest; "after an edit" those that follow the findings of an edit at once.
 """
@@ -156,6 +157,15 @@ def inserting(text: str) -> Iterator[Change]:
             yield (row, 0), (row + 1, 0), ""
 
 
+def looping(text: str) -> Iterator[Change]:
+    """The lines that `inserting` puts into the training loop, alone: each changes the program that runs."""
+    row, line = _places(text)[-1]
+    for number in itertools.count(3):
+        yield (row, 0), (row, 0), line.replace("2", str(number))
+        yield (row, 0), (row + 1, 0), f"        count = {number}\n"
+        yield (row, 0), (row + 1, 0), ""
+
+
 class Figures:
     """Medians and 95th percentiles, printed as they come and kept for `--json`."""
 
@@ -180,7 +190,10 @@ def edits(root: Path, count: int, figures: Figures) -> None:
                     server.client.open(uri, text)
                     server.client.diagnostics(uri)
                     server.rest()
-                for how, changes in (("line", inserting(text)), ("typing", typing(text))):
+                ways = [("line", inserting(text)), ("typing", typing(text))]
+                if kind == "training":
+                    ways.append(("loop", looping(text)))
+                for how, changes in ways:
                     costs: dict[str, list[list[float]]] = {}
                     for number, change in enumerate(itertools.islice(changes, count + WARM)):
                         for server in (ours, theirs):
