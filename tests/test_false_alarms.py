@@ -847,6 +847,20 @@ PROGRAMS = {
                 self.optimizer.step()
         """,
     ),
+    "class-that-a-generator-of-code-copies-from": (
+        "a package's templates are never run: what is made of them calls the constructor of the base first",
+        """
+        class Model(nn.Module):
+            def __init__(self, config):
+                super().__init__()
+                self.body = nn.Linear(config.size, config.size)
+
+        class Hybrid(Model):
+            def __init__(self, config):
+                self.neck = nn.Linear(config.size, 4)
+                super().__init__(config)
+        """,
+    ),
     "encoder-and-generator-trained-together": (
         "both losses are meant for the generator, and the encoder is trained through it",
         """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import ir
 from ...edits import Applicability, Fix, FixContext
-from ...facts import Class, Function, Object
+from ...facts import Class, External, Function, Object
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
 from ...messages import say
@@ -29,11 +29,11 @@ def check(flow: Flow) -> Iterable[Finding]:
             continue
         if not isinstance(owner.cls, Class) or owner.cls.open:
             continue
+        maker = next((base for base in owner.cls.mro if isinstance(base, Class) and "__init__" in base.names), None)
+        if not flow.whole and maker is not None and not any(isinstance(base, External) for base in maker.bases):
+            continue  # nothing here makes one, and the base is another class of the project: it may be a pattern to copy
         told.add(id(owner))
-        init = next(
-            (base.names["__init__"] for base in owner.cls.mro if isinstance(base, Class) and "__init__" in base.names),
-            None,
-        )
+        init = maker.names["__init__"] if maker is not None else None
         trail = ()
         if isinstance(init, Function) and isinstance(init.code, ir.Def):
             start, end = ir.unpack(init.code.name_at)
