@@ -861,6 +861,42 @@ PROGRAMS = {
                 super().__init__(config)
         """,
     ),
+    "adapters-in-a-frozen-model": (
+        "another library puts what trains into the model",
+        """
+        from peft import LoraConfig, inject_adapter_in_model
+
+        model.requires_grad_(False)
+        inject_adapter_in_model(LoraConfig(target_modules=["0"]), model)
+        optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1)
+        for x in torch.randn(5, 8, 4):
+            loss = model(x).pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """,
+    ),
+    "lists-that-are-emptied-now-and-then": (
+        "no more than two graphs are ever kept",
+        """
+        parts, kept = [], []
+        for step, x in enumerate(torch.randn(8, 8, 4)):
+            parts.append(model(x).mean())
+            if len(parts) == 2:
+                optimizer.zero_grad()
+                sum(parts).backward()
+                optimizer.step()
+                parts.clear()
+            loss = model(x).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            kept.append(loss)
+            if step % 2:
+                print((kept[-1] - kept[-2]).item())
+                del kept[:]
+        """,
+    ),
     "encoder-and-generator-trained-together": (
         "both losses are meant for the generator, and the encoder is trained through it",
         """

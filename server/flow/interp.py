@@ -34,6 +34,7 @@ from ..facts import (
     Range,
     Scope,
     Sequence,
+    Surely,
     Tensor,
     Text,
     Union,
@@ -409,8 +410,12 @@ class Interpreter:
             elif isinstance(target, ir.Sub):
                 owner = self.eval(target.value)  # `del module._parameters[name]`
                 whole = isinstance(target.index, ir.Slice) and target.index[1:] == (None, None, None)
-                if whole and isinstance(owner, Sequence):  # `del losses[:]`
-                    self.state.set(owner.cells, "items", ())
+                if isinstance(owner, Sequence):
+                    owner.cells["emptied"] = True
+                    if whole:  # `del losses[:]`
+                        self.state.set(owner.cells, "items", ())
+                    else:
+                        self.state.set(owner.cells, "surely", Surely())
         return False
 
     def do_break(self, s: ir.Break) -> bool:

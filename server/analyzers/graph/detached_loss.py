@@ -90,10 +90,11 @@ def _only_frozen(flow: Flow, before: list[events.Event]) -> events.Forward | Non
     )  # fmt: skip
     if not called or not dead or flow.run is None:
         return None
-    for event in called:
-        if any(leaf.cells.get("requires_grad") is False for leaf in leaves_of(flow.run, event.module)[0]):
-            return event
-    return None
+    held = [leaves_of(flow.run, event.module) for event in called]
+    if not all(exact for _, exact in held):
+        return None  # other code may have put something into a module that trains
+    frozen = (any(leaf.cells.get("requires_grad") is False for leaf in leaves) for leaves, _ in held)
+    return next((event for event, one in zip(called, frozen, strict=True) if one), None)
 
 
 def _plain(value: Value, depth: int = 3) -> Iterator[Place]:

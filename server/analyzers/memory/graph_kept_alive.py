@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ...edits import Applicability, Edit, Fix, FixContext, Tree
-from ...facts import SCALAR
+from ...facts import SCALAR, Sequence
 from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...flow.trails import call_steps
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 def check(flow: Flow) -> Iterable[Finding]:
     carried = any(event.freed for event in flow.of(events.Backward))
     for event in flow.of(events.Kept):
+        if isinstance(event.container, Sequence) and event.container.cells.get("emptied"):
+            continue  # from time to time what is in the list is let go
         if carried and event.how == "list" and event.freed is not None:
             continue  # it hangs on an old graph that the next backward walks again: backward-twice says it
         trail: tuple[Step, ...] = ()
