@@ -37,11 +37,11 @@ BOXES = (
     Box(("analyzers", "rule", "families", "manual", "messages", "suppress"), "Rules",
         "one .py and one .md each; the folder is walked", 300, 370, 290, "engine"),
     Box(("insight", "words"), "What is true at a place", "hover, colours, hints, gutter", 650, 370, 230, "engine"),
-    Box(("project", "memo", "notebooks"), "Project", "texts, imports, remembered answers", 20, 520, 220, "engine"),
+    Box(("project", "memo", "reuse", "notebooks"), "Project", "texts, imports, remembered answers", 20, 520, 220, "engine"),
     Box(("flow", "facts", "state"), "Interpreter", "runs the program abstractly: values, graph, grad mode", 300, 520, 290,
         "engine"),
     Box(("torchlib",), "Torch's calls", "what each does to gradients, learned from torch", 680, 520, 200, "data"),
-    Box(("text", "units", "reading", "ir"), "Reading", "a text becomes units, and a unit instructions", 20, 660, 570, "engine"),
+    Box(("text", "units", "reading", "newer", "ir"), "Reading", "a text becomes units, and a unit instructions", 20, 660, 570, "engine"),
 )  # fmt: skip
 
 USES = (
