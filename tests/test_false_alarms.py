@@ -897,6 +897,34 @@ PROGRAMS = {
                 del kept[:]
         """,
     ),
+    "a-container-of-registered-layers": (
+        "only the container is new at every call, and it holds nothing of its own",
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.last = nn.Linear(4, 8), nn.Linear(8, 1)
+
+            def forward(self, x):
+                return nn.Sequential(self.first, nn.ReLU(), self.last)(x)
+
+        net = Net()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for x in torch.randn(3, 8, 4):
+            optimizer.zero_grad()
+            net(x).mean().backward()
+            optimizer.step()
+
+        class Judged(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.last = nn.Linear(4, 8), nn.Linear(8, 1)
+
+            def forward(self, x):
+                layers = nn.Sequential(self.first, self.last)
+                return layers(x)
+        """,
+    ),
     "encoder-and-generator-trained-together": (
         "both losses are meant for the generator, and the encoder is trained through it",
         """

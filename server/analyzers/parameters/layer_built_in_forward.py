@@ -9,7 +9,7 @@ from ...edits import Applicability, Fix, FixContext, Tree
 from ...facts import Class, External, Leaf, Object, Tensor
 from ...findings import Finding, Place, Severity
 from ...flow import events
-from ...flow.modules import library_class
+from ...flow.modules import leaves_of, library_class
 from ...flow.objects import is_module
 from ...flow.tensors import flatten
 from ...flow.training import walk
@@ -53,6 +53,8 @@ def _layers(flow: Flow) -> Iterable[Finding]:
         kept = id(obj) in modules
         if kept and calls[event.place, id(event.in_forward)] < 2:
             continue  # made once and kept: a lazy layer
+        if not kept and not set(leaves).isdisjoint(leaves_of(flow.run, event.in_forward)[0]):  # type: ignore[arg-type]
+            continue  # a container of layers that the module has: only the container is new
         if any(leaf in optimized or leaf.cells.get("requires_grad") is not True for leaf in leaves):
             continue
         if leaves:
