@@ -51,11 +51,16 @@ class State:
 
     def moved(self, mark: int) -> list[tuple[object, object]]:
         """Of each cell that there was at the mark and that was written since, what was in it then and what is in it now
-        (None: nothing). Most that are new are names of functions that were called since."""
+        (None: nothing). Of what is new only keys of dicts are told: most else are names in functions that were called
+        since."""
         first: Changes = {}
         for cells, key, old in self.journal[mark:]:
             first.setdefault((id(cells), key), (cells, key, old))
-        return [(old, cells.get(key)) for cells, key, old in first.values() if old is not MISSING]
+        return [
+            (None if old is MISSING else old, cells.get(key))
+            for cells, key, old in first.values()
+            if old is not MISSING or type(key) is tuple
+        ]
 
     def keep(self, mark: int) -> None:
         """Make what was written since the mark hold on every path."""

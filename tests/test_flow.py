@@ -13,7 +13,7 @@ from fixture import MemoryFiles
 from gradline import ir
 from gradline.facts import Array, Const, Mode, Number, Tensor, Value
 from gradline.findings import Place
-from gradline.flow import events, interpret
+from gradline.flow import events, interpret, program
 from gradline.flow.interp import Interpreter
 from gradline.flow.tensors import graph_of
 from gradline.project import Project
@@ -336,3 +336,46 @@ def test_an_undone_branch_leaves_no_trace() -> None:
     assert cells == {"kept": 1}
     run.state.apply(changes)
     assert cells == {"kept": 2, "new": 3}
+
+
+DEEP = """
+import torch
+from torch import nn
+first, later = nn.Linear(4, 4), nn.Linear(4, 4)
+optimizer = torch.optim.SGD([*first.parameters(), *later.parameters()], lr=0.1)
+for epoch in range(epochs):
+    for batch in batches:
+        {before}
+        for x in batch:
+            {body}
+        optimizer.zero_grad()
+        h.sum().backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "body"),
+    [
+        ("started = False", "h, started = (later(h) if started else first(x)), True"),
+        ("h = None", "h = first(x) if h is None else later(h)"),
+        ("seen = []", "h = later(seen[-1]) if seen else first(x); seen.append(h)"),
+        ("seen = {}", "h = later(seen['h']) if 'h' in seen else first(x); seen['h'] = h"),
+        ("count = 0", "h = later(h) if count else first(x); count += 1"),
+        ("layer = first; h = torch.zeros(4)", "h = layer(x + h); layer = later"),
+    ],
+    ids=["a flag", "a value", "a list", "a dict", "a number", "a module"],
+)
+def test_a_loop_inside_two_others_goes_another_way_the_second_time(before: str, body: str) -> None:
+    """Its body is passed once where nothing changes; here the second iteration takes another way."""
+    source = "import torch\nbatches, epochs = torch.zeros(2, 3, 4), int(input())\n" + DEEP.format(
+        before=before, body=body
+    )
+    memory = MemoryFiles({"main.py": source})
+    project = Project(memory)
+    module = project.module("/project/main.py")
+    assert module is not None
+    flow = program(project, module, lambda name, text: False)
+    assert flow is not None
+    backward = list(flow.of(events.Backward))[-1]
+    assert len(set(backward.reached)) == 2, "the weights of both layers"

@@ -182,6 +182,7 @@ class Interpreter:
         self.state = State()
         self.events: list[events.Event] = []
         self.steps = self._look = 0  # statements and calls so far, and at how many to look whether to go on
+        self.sized = 0  # how often it was asked what is in a container, or whether anything is
         self.guesses = 0  # inside so many calls of which it is not known what is called
         self.alone = False  # one function is judged without its callers
         self.step_limit = STEP_LIMIT
@@ -580,6 +581,7 @@ class Interpreter:
             return bool(value.value)
         if isinstance(value, Sequence):
             items = value.cells.get("items")
+            self.sized += 1
             return bool(items) if isinstance(items, tuple) else None
         if isinstance(value, (Function, Class, ModuleValue, External, Context, Method)):
             return None if isinstance(value, External) else True
@@ -667,7 +669,7 @@ class Interpreter:
         state = self.state
         start = state.mark()
         deep = shallow and sum([not loop.unrolled for f in self.frames for loop in f.loops]) >= DEEP
-        happened = len(self.events)
+        happened, sized = len(self.events), self.sized
         index = -1
         while (index := index + 1) < most:
             loop = replace(kind, mark=state.mark(), cleanups=len(frame.cleanups), breaks=[], continues=[], index=index)
@@ -676,7 +678,8 @@ class Interpreter:
                 rounds, most = 1, 2
             if not (ended or loop.continues or loop.breaks):  # one way, and it has come to the next turn
                 if index + 1 >= rounds:
-                    if not any(graph_kind(old) != graph_kind(new) for old, new in state.moved(loop.mark)):
+                    kind_of = self.kind_of(rounds, sized)
+                    if not any(kind_of(old) != kind_of(new) for old, new in state.moved(loop.mark)):
                         break
                     ends.append(state.changes(start))
                 continue
@@ -693,8 +696,9 @@ class Interpreter:
                     return True
                 state.merge(after)
                 return False
+            kind_of = self.kind_of(rounds, sized)
             moved = index + 1 >= rounds and any(
-                key in cells and graph_kind(cells[key]) != graph_kind(value)
+                (key in cells or type(key) is tuple) and kind_of(cells.get(key)) != kind_of(value)
                 for way in ways
                 for cells, key, value in way.values()
             )
@@ -715,6 +719,12 @@ class Interpreter:
             state.undo(start)
             state.merge(after)
         return False
+
+    def kind_of(self, rounds: int, sized: int) -> Callable[[object], object]:
+        """What of a cell has to have changed in an iteration for another one to be needed."""
+        if rounds > 1:
+            return graph_kind
+        return way_kind if self.sized == sized else turn_kind
 
     def pass_loop(self, body: ir.Body, begin: Callable[[], object], loop: Loop) -> bool:
         """One iteration of an unrolled loop; a `break` in it is joined with going on."""
@@ -1262,6 +1272,20 @@ def graph_kind(value: object) -> object:
     if isinstance(value, Tensor):
         return value.certain, value.node is None
     return None
+
+
+def way_kind(value: object) -> object:
+    """What decides which way an iteration goes: a flag, which object it is, whether it is None."""
+    if isinstance(value, Const):
+        return value.value.__class__, value.value
+    return id(value) if isinstance(value, (Object, Function, Class)) else graph_kind(value)
+
+
+def turn_kind(value: object) -> object:
+    """The same, where it was asked what is in a container."""
+    if isinstance(value, tuple):
+        return tuple, len(value)
+    return value is None, way_kind(value)
 
 
 def same_name(a: ir.Expr, b: ir.Expr) -> bool:

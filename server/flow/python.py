@@ -289,6 +289,7 @@ def compare(run: Interpreter, op: str, left: Value, right: Value, e: ir.Compare)
             return TRUE if op == "is not" else FALSE
         return BOOL
     if op in ("in", "not in"):
+        run.sized += 1
         if isinstance(right, Sequence) and isinstance(left, Const):
             items = right.cells.get("items")
             if isinstance(items, tuple) and all(isinstance(i, Const) for i in items):
@@ -344,6 +345,7 @@ def b_print(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
 
 def b_len(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     value = args.get(0, "obj")
+    run.sized += 1
     if isinstance(value, Sequence) and isinstance(value.cells.get("items"), tuple):
         return Const(len(value.cells["items"]))  # type: ignore[arg-type]
     return Number()
@@ -832,6 +834,7 @@ def _mapping_method(run: Interpreter, owner: Mapping, name: str, args: Args, e: 
             rows.append({"items": _pair(UNKNOWN, rest), "values": rest, "keys": UNKNOWN}[name])
         return Range(join_all(rows) if rows else UNKNOWN)  # type: ignore[arg-type]
     if name in ("get", "pop", "setdefault"):
+        run.sized += 1
         key = args.positional[0] if args.positional else UNKNOWN
         default = args.get(1, "default", NONE) or NONE
         if isinstance(key, Const):
