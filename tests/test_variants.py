@@ -661,6 +661,19 @@ for x in torch.randn(5, 8, 4):
         p.grad.data.clamp_(-1, 1)
     opt.step()
 """,
+    "a term that was cut twice, and went on after the first time": """
+encoder, generator, critic = nn.Linear(4, 2), nn.Linear(2, 4), nn.Linear(4, 3)
+opt = torch.optim.Adam([*encoder.parameters(), *generator.parameters(), *critic.parameters()])
+for x in torch.randn(5, 8, 4):
+    codes = encoder(x)
+    fake = generator(codes.detach())
+    matching = F.mse_loss(critic(fake).detach(), critic(x).detach())  # warning: [detached-term]
+    loss = F.mse_loss(fake, x) + codes.pow(2).mean() + critic(x).mean()
+    total = loss + matching  # because: added
+    opt.zero_grad()
+    total.backward()  # because: passes it by
+    opt.step()
+""",
 }
 
 RIGHT = {

@@ -9,6 +9,7 @@ from ...edits import Applicability, Fix, FixContext
 from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...flow.trails import cut_note
+from ...flow.training import walk
 from ...messages import say
 from ...rule import Rule
 from ._hidden import leaves_below
@@ -35,8 +36,15 @@ def check(flow: Flow) -> Iterable[Finding]:
         if event is None:
             continue
         inside = {id(node) for node in event.nodes}
+        # What was cut on the way to another cut went on from there with a graph: that one is not what ended it.
+        behind = {id(c) for cut in term.cuts for source in cut.sources for c in walk(source).cuts}
         for cut in term.cuts:
-            if id(cut) in told or cut.kind not in _KINDS or any(id(source) in inside for source in cut.sources):
+            if (
+                id(cut) in behind
+                or id(cut) in told
+                or cut.kind not in _KINDS
+                or any(id(source) in inside for source in cut.sources)
+            ):
                 continue  # `x - x.detach()` and the like: the same value is in the loss with its graph
             if not any(id(leaf) in held for source in cut.sources for leaf in leaves_below(source)):
                 continue
