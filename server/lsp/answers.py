@@ -6,6 +6,7 @@ another file, or a closer look at this one, has changed them is known here alone
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from .server import GradlineServer
     from .sync import View
 
+LOG = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
 
 TOKENS, HINTS, LENSES, LINES = "tokens", "hints", "lenses", "lines"
@@ -60,7 +62,12 @@ class Answers:
                 if view is None:
                     del self._given[kind, uri]
                 elif view.version == given.version:  # else the client has edited it, and asks by itself
-                    answer = given.make(view)
+                    try:
+                        answer = given.make(view)
+                    except Exception:
+                        LOG.exception("what the client knows of %s could not be compared", uri)
+                        del self._given[kind, uri]
+                        continue
                     if answer != given.answer:
                         self._given[kind, uri] = given._replace(answer=answer)
                         stale.setdefault(kind, []).append(uri)
