@@ -29,6 +29,10 @@ def run():
 
 model = run()
 """,
+    "a tensor that is made without requires_grad": """
+w = torch.ones(2)
+w.sum().backward()  # error: [detached-loss]
+""",
     "one_hot of an argmax": """
 gate, expert = nn.Linear(4, 2), nn.Linear(4, 2)
 opt = torch.optim.SGD([*gate.parameters(), *expert.parameters()], lr=0.1)

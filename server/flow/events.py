@@ -261,13 +261,18 @@ class Called(Event):
     keywords: dict[str, Value]
     result: Value
     owner: Value | None = None
-    arg_places: tuple[Place, ...] = ()
+    given: Args | None = None
     mode: Mode | None = None
     in_forward: Object | None = None
     in_loop: int = 0
     certain: bool = True
     training: object = None  # the mode of the module in whose forward it is: True, False, None = not known
     spread: bool = False  # there may be more arguments
+
+    @property
+    def arg_places(self) -> tuple[Place, ...]:
+        """Where the positional arguments stand."""
+        return tuple(self.given.places) if self.given is not None else ()
 
 
 @dataclass(eq=False)
@@ -301,8 +306,13 @@ class Forward(Event):
     modes: frozenset[object] = frozenset()
     inside: Object | None = None  # the module whose forward calls it
     unsynced: Place | None = None  # the `no_sync()` that it runs under, of a DistributedDataParallel
-    arg_places: tuple[Place, ...] = ()
+    given: Args | None = None
     autocast: object = None  # the `Autocast` it runs in
+
+    @property
+    def arg_places(self) -> tuple[Place, ...]:
+        """Where the positional arguments stand."""
+        return tuple(self.given.places) if self.given is not None else ()
 
 
 @dataclass(eq=False)

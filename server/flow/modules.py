@@ -501,7 +501,7 @@ def call_module_method(run: Interpreter, obj: Object, name: str, args: Args, e: 
 def called(run: Interpreter, place: Place, name: str, args: Args, owner: Value, result: Value = NONE) -> None:
     run.record(
         events.Called(
-            place, run.stack, name, tuple(args.positional), dict(args.keywords), result, owner, tuple(args.places),
+            place, run.stack, name, tuple(args.positional), dict(args.keywords), result, owner, args,
             run.state.mode, run.frame.instance, len(run.frame.loops), run.frame.branches == 0,
         )
     )  # fmt: skip
@@ -640,7 +640,7 @@ def call_module(run: Interpreter, obj: Object, args: Args, e: ir.Call | None, th
         modes = obj.cells.get("modes")
         event = events.Forward(place, run.stack, obj, training, run.state.mode, tuple(args.positional), result)
         event.modes = modes if isinstance(modes, frozenset) else frozenset()
-        event.arg_places = tuple(args.places)
+        event.given = args
         event.inside, event.autocast = run.frame.instance, run.state.shared.get("autocast")
         run.record(event)
     return _hooks.after_forward(run, obj, args, result) if "hooks" in obj.cells else result

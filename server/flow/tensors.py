@@ -109,23 +109,24 @@ class Inputs:
     inference: bool = False
 
     def add(self, run: Interpreter, value: object) -> None:
-        for tensor in flatten(value):
-            if isinstance(tensor, Unknown):
-                self.unknown = self.unknown or not tensor.foreign  # what other libraries give has no graph of torch's
-            elif isinstance(tensor, Tensor):
-                self.tensors.append(tensor)
-                self.inference = self.inference or tensor.inference
-                node, sure = graph_of(tensor)
+        for part in (value,) if type(value) is Tensor else flatten(value):
+            if isinstance(part, Tensor):
+                self.tensors.append(part)
+                self.inference = self.inference or part.inference
+                node, sure = graph_of(part)
                 if node is not None:
                     self.nodes.append(node)
                     self.sure = self.sure or sure
                 elif not sure:
                     self.unknown = True
-                self.cuts.extend(tensor.cuts)
-            elif isinstance(tensor, (Number, Array)):
+                if part.cuts:
+                    self.cuts += part.cuts
+            elif isinstance(part, Unknown):
+                self.unknown = self.unknown or not part.foreign  # what other libraries give has no graph of torch's
+            elif isinstance(part, (Number, Array)):
                 self.numbers = True
-                if tensor.cut is not None:
-                    self.cuts.append(tensor.cut)
+                if part.cut is not None:
+                    self.cuts.append(part.cut)
 
 
 def graph_of(tensor: Tensor) -> tuple[Node | None, bool]:

@@ -409,7 +409,7 @@ def called_event(
     run.record(
         events.Called(
             run.place(e.at), run.stack, name, tuple(args.positional), dict(args.keywords), result, owner,
-            tuple(args.places), run.state.mode, instance, len(run.frame.loops), run.frame.branches == 0,
+            args, run.state.mode, instance, len(run.frame.loops), run.frame.branches == 0,
             instance.cells.get("training") if instance is not None else None, args.spread,
         )
     )  # fmt: skip

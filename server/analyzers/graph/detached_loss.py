@@ -27,7 +27,7 @@ def check(flow: Flow) -> Iterable[Finding]:
             continue
         if not value.cuts:
             reason = _nothing_to_train(flow, event)
-            if reason:
+            if reason is not None:
                 yield Finding(
                     "", "", RULE.severity, event.value_place,
                     say("nothing that {loss} is computed from requires grad: `backward()` raises",
@@ -51,11 +51,11 @@ def check(flow: Flow) -> Iterable[Finding]:
         )  # fmt: skip
 
 
-def _nothing_to_train(flow: Flow, backward: events.Backward) -> tuple[Step, ...]:
-    """Why no gradient is asked of anything that the loss is computed from; nothing if one is, or that is not known."""
+def _nothing_to_train(flow: Flow, backward: events.Backward) -> tuple[Step, ...] | None:
+    """Why no gradient is asked of anything that the loss is computed from; None if one is, or that is not known."""
     made = list(flow.of(events.OptimizerMade))
     if not flow.whole or not flow.complete or flow.tainted:
-        return ()
+        return None
     leaves = [leaf for event in made for leaf in event.leaves]
     before = flow.events[: flow.events.index(backward)]
     # Then it is all the same what the optimizers hold, if anything: one that got nothing has raised.
@@ -63,16 +63,18 @@ def _nothing_to_train(flow: Flow, backward: events.Backward) -> tuple[Step, ...]
     if called is None and any(
         leaf.cells.get("requires_grad") is not False or leaf.cells.get("escaped") for leaf in leaves
     ):
-        return ()
+        return None
     if called is None and not leaves:
         plain = next((t for event in made for value in event.arguments for t in _plain(value)), None)
-        return (Step(plain, say("the optimizer holds this, which does not require grad")),) if plain is not None else ()
+        if plain is not None:
+            return (Step(plain, say("the optimizer holds this, which does not require grad")),)
+        return () if not made and backward.always and not backward.branches else None
     for event in reversed(before):
         frozen = isinstance(event, events.GradFlag) and event.value is False
         if frozen or (isinstance(event, events.Called) and event.name == "Module.requires_grad_"):
             off = Step(event.place, say("this turns the parameters' gradients off"))
             return (Step(called.place, say("a frozen model is called here")), off) if called is not None else (off,)
-    return ()
+    return None
 
 
 def _only_frozen(flow: Flow, before: list[events.Event]) -> events.Forward | None:
