@@ -259,12 +259,16 @@ def _analyse(project: Project, path: str) -> Analysis:
 
 @dataclass(frozen=True)
 class _Program:
-    """What a module's top level says when it runs as a program, and what it depends on: of the functions in `modules`
-    nothing but the names, except those `made`. `entered` are the module's own functions that it called."""
+    """What a module's top level says when it runs as a program, and what it depends on.
+
+    Of the functions in `modules` that is nothing but the names, except those `made`; of a module that was opened and not
+    run only what binds a name that was `asked`. `entered` are the module's own functions that it called.
+    """
 
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
     modules: Mapping[str, Module | None]
+    asked: Mapping[str, frozenset[str]]
     made: frozenset[tuple[str, int]] = frozenset()
     entered: frozenset[int] = frozenset()
 
@@ -276,9 +280,10 @@ def _program(project: Project, module: Module, wanted: Callable[[str, str], bool
     def make() -> tuple[_Program, frozenset[str]]:
         flow = program(project, module, wanted)
         if flow is None:
-            return _Program((), (), {}), frozenset({module.path})
+            return _Program((), (), {}, {}), frozenset({module.path})
         modules = {path: project.module(path) for path in flow.read}
-        found = _Program(tuple(_said(flow)), tuple(_notes(module.path, flow)), modules, flow.made, flow.entered)
+        said, notes = tuple(_said(flow)), tuple(_notes(module.path, flow))
+        found = _Program(said, notes, modules, flow.asked, flow.made, flow.entered)
         return found, flow.read
 
     def adapt(known: _Program) -> tuple[_Program, frozenset[str]] | None:
@@ -290,7 +295,8 @@ def _program(project: Project, module: Module, wanted: Callable[[str, str], bool
                 continue
             if old is None or new is None:
                 return None
-            change = reuse.harmless(old, new, {at for other, at in known.made if other == path})
+            made = {at for other, at in known.made if other == path}
+            change = reuse.harmless(old, new, made, known.asked.get(path))
             if change is None:
                 return None
             changes[path] = change
@@ -301,6 +307,7 @@ def _program(project: Project, module: Module, wanted: Callable[[str, str], bool
             tuple([reuse.moved(finding, changes) for finding in known.findings]),
             known.notes,
             modules,
+            known.asked,
             frozenset([(path, changes.get(path, reuse.NONE).moved(at)) for path, at in known.made]),
             frozenset([own.moved(at) for at in known.entered]),
         )

@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 from .findings import Finding, Place
+from .flow.scopes import bound_by
 from .project import Module
 from .units import Change, Unit, mask
 
@@ -20,11 +21,38 @@ Changes = Mapping[str, Change]  # of each file that was edited, by its path
 NONE = Change(0, 0, 0)
 
 
-def harmless(old: Module, new: Module, made: Collection[int]) -> Change | None:
+def harmless(old: Module, new: Module, made: Collection[int], asked: Collection[str] | None = None) -> Change | None:
     """The edit from one text of a file to another, if whoever read of its functions those at the offsets `made` sees no
-    difference; None if something else may be the case."""
+    difference; None if something else may be the case.
+
+    If the file was not run, `asked` are the names that were looked up in it: of its statements only those ran that bind
+    one of them.
+    """
     change = _whole_lines(Change.between(old.source.text, new.source.text), old.source.text, new.source.text)
-    return change if _alike(old.units, new.units, change, made) else None
+    if _alike(old.units, new.units, change, made):
+        return change
+    return change if asked is not None and _binds_alike(old.units, new.units, change, asked) else None
+
+
+def _binds_alike(olds: Sequence[Unit], news: Sequence[Unit], change: Change, asked: Collection[str]) -> bool:
+    """Whether none of the units that are not what they were binds one of these names."""
+    start, end, shift = change
+    most = min(len(olds), len(news))
+    head = 0
+    while head < most and olds[head].end <= start and _same(olds[head], news[head], 0):
+        head += 1
+    tail = 0
+    while tail < most - head and olds[-1 - tail].start >= end and _same(olds[-1 - tail], news[-1 - tail], shift):
+        tail += 1
+    for unit in (*olds[head : len(olds) - tail], *news[head : len(news) - tail]):
+        names = bound_by(unit)
+        if "*" in names or not names.isdisjoint(asked):
+            return False
+    return True
+
+
+def _same(old: Unit, new: Unit, shift: int) -> bool:
+    return new.start == old.start + shift and new.end == old.end + shift and new.shape is old.shape
 
 
 def _whole_lines(change: Change, old: str, new: str) -> Change:
@@ -46,10 +74,10 @@ def _alike(olds: Sequence[Unit], news: Sequence[Unit], change: Change, made: Col
     for old, new in zip(olds, news, strict=True):
         begin, finish = old.start, old.end
         if finish < start or (finish == start and new.end == finish):
-            if new.start != begin or new.end != finish or new.shape is not old.shape:
+            if not _same(old, new, 0):
                 return False
         elif begin >= end:
-            if new.start != begin + shift or new.end != finish + shift or new.shape is not old.shape:
+            if not _same(old, new, shift):
                 return False
         else:
             if (new.kind, new.name, new.is_def) != (old.kind, old.name, old.is_def):

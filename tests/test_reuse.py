@@ -130,6 +130,11 @@ UNSEEN = {
     "a comment between methods": ("\n    def never", "\n    # nobody calls it\n    def never"),
     "a function of another file": ("def unused(x):\n    return x", "def unused(x):\n    y = x.detach()\n    return y"),
     "a comment in another file": ("END = 1", "# the end\nEND = 1"),
+    "a constant of another file": ("END = 1", "END = 2"),
+    "a new name in another file": ("END = 1", "START = 0\nEND = 1"),
+    "a new function in another file": ("END = 1", "def new(x):\n    return x\n\n\nEND = 1"),
+    "a function of another file with another name": ("def unused(x)", "def still_unused(x)"),
+    "half a line in another file": ("END = 1", "END = (1,\n"),
 }
 SEEN = {
     "a function that is called": ("h = net(x)", "h = net(x).detach()"),
@@ -144,6 +149,9 @@ SEEN = {
     "indentation": ("    opt.zero_grad()\n    loss.detach", "    opt.zero_grad()\n  loss.detach"),
     "the program": ("loss.detach().backward()", "loss.backward()"),
     "a class that is used, of another file": ("nn.Linear(4, 1)", "nn.Linear(4, 2)"),
+    "a class of another file with another name": ("class Net(nn.Module)", "class Nets(nn.Module)"),
+    "a name of another file that is bound again": ("END = 1", "Net = None"),
+    "all names of another file": ("END = 1", "from nowhere import *"),
     "what another file does when it is imported": ("END = 1", "END = torch.set_grad_enabled(False)"),
 }
 

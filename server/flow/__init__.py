@@ -88,6 +88,15 @@ class Flow:
         return frozenset(self.run.made) if self.run is not None else frozenset()
 
     @property
+    def asked(self) -> dict[str, frozenset[str]]:
+        """Of each file that was opened and not run: the names that were looked up in it."""
+        found: dict[str, set[str]] = {}
+        for path, name in self.run.reasons if self.run is not None else ():
+            if path not in self.run.running:  # type: ignore[union-attr]
+                found.setdefault(path, set()).add(name)
+        return {path: frozenset(names) for path, names in found.items()}
+
+    @property
     def tainted(self) -> bool:
         """Somewhere a backward goes through a graph that is not known: it may be any."""
         return self.run is not None and "unknown backward" in self.run.notes

@@ -217,13 +217,14 @@ def bindings(module: Module) -> dict[str, tuple[int, ...]]:
     if module.bindings is None:
         found: dict[str, list[int]] = {}
         for index, unit in enumerate(module.units):
-            for name in _bound_by(unit):
+            for name in bound_by(unit):
                 found.setdefault(name, []).append(index)
         module.bindings = {name: tuple(units) for name, units in found.items()}
     return module.bindings
 
 
-def _bound_by(unit: Unit) -> set[str]:
+def bound_by(unit: Unit) -> set[str]:
+    """The names that a unit of the top level may bind; `*` if it imports all of a module's."""
     if unit.name and (unit.is_def or unit.kind == "class"):
         return {unit.name}
     text = unit.text
