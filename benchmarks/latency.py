@@ -240,7 +240,7 @@ def dependents(root: Path, count: int, figures: Figures) -> None:
     uri, base = paths["base"].as_uri(), paths["base"].read_text()
     scripts = {path.as_uri() for path in (root / "scripts").glob("*.py")}
     shown = sorted(scripts)[0]
-    switching, plain = [], []
+    coming, going, plain = [], [], []
     with serving("gradline", GRADLINE, root) as server:
         client = server.client
         client.open(uri, base)
@@ -251,7 +251,8 @@ def dependents(root: Path, count: int, figures: Figures) -> None:
         for number in range(max(3, count // 10)):
             # programs that were never there: what was there is remembered
             switch = f"{generated.SWITCH}\nSTEP = {number}\n"
-            for change in (((end, 0), (end, 0), switch), ((end, 0), (end + 2, 0), f"STEP = {-number}\n")):
+            back = ((end, 0), (end + 2, 0), f"STEP = {-number}\n")
+            for change, costs in ((((end, 0), (end, 0), switch), coming), (back, going)):
                 server.drain()
                 before, start = server.cpu(), time.perf_counter()
                 client.change(uri, change)
@@ -260,15 +261,19 @@ def dependents(root: Path, count: int, figures: Figures) -> None:
                     message = client.wait(lambda m: m.get("method") == "textDocument/publishDiagnostics", 120)
                     waiting.discard(message["params"]["uri"])
                 if number:
-                    switching.append(((time.perf_counter() - start) * 1000, server.cpu() - before))
+                    costs.append(((time.perf_counter() - start) * 1000, server.cpu() - before))
                 time.sleep(PAUSE)
             for change in (((end, 0), (end + 1, 0), f"COUNT = {number}\n"), ((end, 0), (end + 1, 0), "")):
                 before = server.cpu()
                 client.change(uri, change)
                 time.sleep(0.45)
                 plain.append(server.cpu() - before)
-    print(f"  its findings in all of them   wall {figures.add('dependents wall', [w for w, _ in switching])}"
-          f" | CPU {figures.add('dependents cpu', [c for _, c in switching])}")  # fmt: skip
+    for what, name, costs in (
+        ("its findings in all of them  ", "dependents", coming),
+        ("they go from all of them     ", "dependents back", going),
+    ):
+        print(f"  {what} wall {figures.add(f'{name} wall', [w for w, _ in costs])}"
+              f" | CPU {figures.add(f'{name} cpu', [c for _, c in costs])}")  # fmt: skip
     print(f"  one that changes none of them CPU  {figures.add('dependents unchanged cpu', plain)}", flush=True)
 
 
