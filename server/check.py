@@ -89,7 +89,7 @@ def judged_alone(text: str) -> Callable[[str, str], bool]:
     return lambda name, text: _judged(name, text, alone, makes, layers, squashes)
 
 
-@functools.lru_cache(8192)
+@functools.lru_cache(2048)  # some open files
 def judged(name: str, text: str) -> bool:
     """The same for one function, remembered: nearly all functions of a file are what they were before an edit."""
     return _judged(name, text, ALONE, True, True, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import textwrap
 
 import pytest
@@ -981,5 +982,52 @@ def test_a_file_that_is_called_torch_is_not_torch_inside_its_own_package() -> No
             ),
         }
     )
+    findings = check(Project(files), files.paths()).findings
+    assert not [f.message for found in findings.values() for f in found if f.severity.fails]
+
+
+HEADED = """
+import torch
+from torch import nn
+
+m = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
+
+
+def f():
+    return m(torch.randn(8, 3)).mean()
+
+
+"""
+# Losses that go into a container and come out of it: each has a graph of its own, and each goes backward once.
+KEPT = {
+    "cleared": "a = []\nfor i in range(3):\n    a.append(f())\n    for l in a:\n        l.backward()\n    a.clear()\n",
+    "cleared now and then": "a = []\nfor i in range(4):\n    a.append(f())\n    if i % 2:\n        for l in a:\n"
+    "            l.backward()\n        a.clear()\n",
+    "another list": "q = []\nfor i in range(4):\n    q.append(f())\n    if len(q) == 2:\n        for l in q:\n"
+    "            l.backward()\n        q = []\n",
+    "popped": "q = []\nfor i in range(3):\n    q.append(f())\n    while q:\n        q.pop().backward()\n",
+    "removed": "live = []\nfor i in range(3):\n    live.append(f())\n    for x in list(live):\n        x.backward()\n"
+    "        live.remove(x)\n",
+    "two places": "s, k = [0, 0], 0\nfor i in range(3):\n    s[k] = f()\n    opt.zero_grad()\n    s[k].backward()\n"
+    "    opt.step()\n    k = 1 - k\n",
+    "bound methods": "a = []\nfor i in range(3):\n    a.append(f().backward)\n    a.pop()()\n",
+    "bound methods in turn": "a = []\nfor i in range(3):\n    a.append(f().backward)\na[0]()\nfor run in a[1:]:\n    run()\n",
+    "popped from a dict": "d = {}\nfor i in range(3):\n    d[i] = f()\n    opt.zero_grad()\n    d.pop(i).backward()\n"
+    "    opt.step()\n",
+    "got from a dict": "d = {}\nfor i in range(3):\n    d[i] = f()\n    opt.zero_grad()\n    d.get(i).backward()\n"
+    "    opt.step()\n",
+    "a slot": "s = [None, None]\nfor i in range(4):\n    s[i % 2] = f()\n    opt.zero_grad()\n    s[i % 2].backward()\n"
+    "    opt.step()\n",
+    "values of a dict": "d = {}\nfor i in range(3):\n    d[i] = f()\nfor loss in d.values():\n    loss.backward()\nopt.step()\n",
+}
+
+
+@pytest.mark.parametrize("how", KEPT)
+def test_losses_in_a_container(how: str) -> None:
+    optimizer = "opt = torch.optim.SGD(m.parameters(), 0.1)\n" if "opt." in KEPT[how] else ""
+    program = HEADED + optimizer + KEPT[how]
+    if importlib.util.find_spec("torch") is not None:
+        exec(compile(program, how, "exec"), {})
+    files = MemoryFiles({"main.py": program})
     findings = check(Project(files), files.paths()).findings
     assert not [f.message for found in findings.values() for f in found if f.severity.fails]

@@ -574,6 +574,12 @@ def call_super(run: Interpreter, owner: Super, name: str, args: Args, e: ir.Call
     return UNKNOWN
 
 
+def unknown_backward(run: Interpreter) -> None:
+    """Something that is not known goes backward: anything may have got a gradient."""
+    run.notes["unknown backward"] = True
+    _training.taint_all(run)
+
+
 def unknown_method(run: Interpreter, owner: Unknown, name: str, args: Args, e: ir.Call | None) -> Value:
     """A method of something that is not known: its arguments may go anywhere."""
     written = (
@@ -583,8 +589,7 @@ def unknown_method(run: Interpreter, owner: Unknown, name: str, args: Args, e: i
         and getattr(e.func.value, "name", "") == "grad"
     )
     if name in ("backward", "manual_backward") or written:
-        run.notes["unknown backward"] = True
-        _training.taint_all(run)
+        unknown_backward(run)
     for value in args.all():
         escape(run, value)
     return owner if owner.foreign else UNKNOWN

@@ -1067,6 +1067,8 @@ class Interpreter:
             if isinstance(owner, Unknown):
                 return _calls.unknown_method(self, owner, func_e.name, self.arguments(e), e)
             func = _objects.get_attribute(self, owner, func_e.name, func_e)
+            if func_e.name == "backward" and isinstance(func, (Unknown, Union)):
+                _calls.unknown_backward(self)  # of one of several, some of which are not known
             if self.watch is not None:
                 self.observe(func_e, func)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import TypeVar
 
 from .. import ir
 from ..facts import (
@@ -43,6 +44,8 @@ from ..findings import Place
 from ..torchlib import canonical, module
 from . import events, scopes
 from .interp import Frame, Interpreter
+
+T = TypeVar("T")
 
 MODULE = "torch.nn.Module"
 # What instances of `nn.Module` have from torch, whatever their class.
@@ -498,6 +501,26 @@ def loosen(run: Interpreter, target: Sequence, value: Value, values: list[Value]
 # ---------------------------------------------------------------- items
 
 
+def drawn(run: Interpreter, value: T) -> T:
+    """What came out of a container of which it is not known what is in it: each time it may be another one.
+
+    A loop over such a list is passed twice with the same value; that its graph is walked twice may not be said.
+    """
+    several: set[object] = run.notes.setdefault("drawn", set())  # type: ignore[assignment]
+    todo: list[object] = [value]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, Tensor):
+            several.add(part.node)
+        elif isinstance(part, Method):
+            todo.append(part.owner)
+        elif isinstance(part, Union):
+            todo += part.options
+        elif isinstance(part, Sequence) and isinstance(items := part.cells.get("items"), tuple):
+            todo += (item for item in items if isinstance(item, (Tensor, Method)))
+    return value
+
+
 def get_item(run: Interpreter, value: Value, index: Value, e: ir.Sub) -> Value:
     if isinstance(index, Number) and index.how == "range":
         _calls.selects(run, index)
@@ -509,7 +532,7 @@ def get_item(run: Interpreter, value: Value, index: Value, e: ir.Sub) -> Value:
             return UNKNOWN
         if isinstance(index, Sequence) and index.kind == "slice":
             return slice_of(value, index)
-        return element(value)  # type: ignore[return-value]
+        return drawn(run, element(value))  # type: ignore[return-value]
     if isinstance(value, Mapping):
         if isinstance(index, Const):
             try:
@@ -519,9 +542,9 @@ def get_item(run: Interpreter, value: Value, index: Value, e: ir.Sub) -> Value:
             if isinstance(found, Value):
                 return found
             rest = value.cells.get("rest")
-            return rest if isinstance(rest, Value) else UNKNOWN
+            return drawn(run, rest) if isinstance(rest, Value) else UNKNOWN
         options = [v for v in value.cells.values() if isinstance(v, Value)]
-        return join_all(options) if options else UNKNOWN  # type: ignore[return-value]
+        return drawn(run, join_all(options)) if options else UNKNOWN  # type: ignore[return-value]
     if isinstance(value, (Tensor, ParameterOf)):
         return _tensors.index_tensor(run, value, index, e)
     if isinstance(value, Object):

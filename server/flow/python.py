@@ -71,7 +71,7 @@ def iterate(run: Interpreter, value: Value, e: ir.Expr | None) -> Items:
         items = value.cells.get("items")
         if isinstance(items, tuple):
             return Items(join_all(items) if items else UNKNOWN, list(items))  # type: ignore[arg-type]
-        return Items(element(value))  # type: ignore[arg-type]
+        return Items(_objects.drawn(run, element(value)))  # type: ignore[arg-type]
     if isinstance(value, Range):
         return Items(value.each, None, value.mode)
     if isinstance(value, Mapping):
@@ -800,7 +800,7 @@ def _sequence_method(run: Interpreter, owner: Sequence, name: str, args: Args, e
         if isinstance(items, tuple) and items and name == "pop" and not args.positional and not run.frame.repeating:
             run.state.set(owner.cells, "items", items[:-1])
             return items[-1]
-        result = element(owner)
+        result = _objects.drawn(run, element(owner))
         run.state.set(owner.cells, "each", result)
         run.state.set(owner.cells, "items", None)
         run.state.set(owner.cells, "surely", Surely())
@@ -832,7 +832,7 @@ def _mapping_method(run: Interpreter, owner: Mapping, name: str, args: Args, e: 
             return Sequence("list", {"items": tuple(rows)})
         if isinstance(rest, Value):
             rows.append({"items": _pair(UNKNOWN, rest), "values": rest, "keys": UNKNOWN}[name])
-        return Range(join_all(rows) if rows else UNKNOWN)  # type: ignore[arg-type]
+        return Range(_objects.drawn(run, join_all(rows)) if rows else UNKNOWN)  # type: ignore[arg-type]
     if name in ("get", "pop", "setdefault"):
         run.sized += 1
         key = args.positional[0] if args.positional else UNKNOWN
@@ -846,7 +846,7 @@ def _mapping_method(run: Interpreter, owner: Mapping, name: str, args: Args, e: 
                     run.state.set(owner.cells, ("key", key.value), default)
                 return default
         if isinstance(rest, Value):
-            return join(rest, default)  # type: ignore[return-value]
+            return _objects.drawn(run, join(rest, default))  # type: ignore[return-value]
         return UNKNOWN
     if name == "update":
         other = args.positional[0] if args.positional else None

@@ -227,10 +227,11 @@ def backward(
             )
         )
     freed: dict[Node, Place] = run.notes.setdefault("freed", {})  # type: ignore[assignment]
+    one = sure and node not in run.notes.get("drawn", ())  # type: ignore[operator]
     event.freed = (
-        tuple((n, freed[n]) for n in found.nodes if n.saves and isinstance(freed.get(n), Place)) if sure else ()
+        tuple((n, freed[n]) for n in found.nodes if n.saves and isinstance(freed.get(n), Place)) if one else ()
     )
-    event.changed = _changed(found) if sure and not event.freed else ()
+    event.changed = _changed(found) if one and not event.freed else ()
     if keeps is False:
         for n in found.nodes:
             run.state.set(freed, n, place)  # type: ignore[arg-type]
