@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import shlex
 import shutil
@@ -199,7 +200,7 @@ def _must_exist(path: str, cwd: str) -> None:
 
 
 def interpreter(wanted: str | None) -> str:
-    """The user's Python: the one asked for, the active environment's, the one on the path, or ours."""
+    """The user's Python: the one asked for, the active environment's, ours if torch is there, or the one on the path."""
     if wanted:
         found = shutil.which(os.path.expanduser(wanted))
         if found is None:
@@ -212,6 +213,8 @@ def interpreter(wanted: str | None) -> str:
                 path = os.path.join(folder, inner)
                 if os.path.exists(path):
                     return path
+    if importlib.util.find_spec("torch") is not None:  # looked for, not imported
+        return sys.executable
     return shutil.which("python3") or shutil.which("python") or sys.executable
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +145,18 @@ def test_show_command_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture
     (tmp_path / "train.py").write_text("raise SystemExit(3)")
     assert main(["train.py", "--cwd", str(tmp_path), "--python", "python3", "--show-command", "--", "--lr", "1 2"]) == 0
     assert capsys.readouterr().out.strip().endswith("train.py --lr '1 2'")
+
+
+def test_the_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The active environment's; without one the one that runs gradline, if torch is there; else that of the path."""
+    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object() if name == "torch" else None)
+    assert options.interpreter(None) == sys.executable
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert options.interpreter(None) == (shutil.which("python3") or shutil.which("python") or sys.executable)
+    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
+    assert Path(options.interpreter(None)).parent.parent == Path(sys.prefix)
 
 
 def test_differences_between_ranks() -> None:
