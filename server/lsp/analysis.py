@@ -22,7 +22,7 @@ PATIENCE = 20  # analyses in a row that messages may stop before one is let run 
 PAUSE = 0.2  # seconds without work before fixes are prepared: longer than between two keystrokes of most people
 QUIET = 0.3  # seconds more before documents are looked at more closely
 IDLE = 2.0  # seconds more before garbage is collected
-GARBAGE = 400_000  # objects made since, at which it is collected though nobody rests: some tens of MiB
+GARBAGE = 100_000  # objects made since, at which it is collected though nobody rests: about 10 MiB
 
 
 class Analysis:

@@ -317,7 +317,15 @@ def _region(tree: Tree, node: Any, at: Place) -> Mended | None:
         return Mended((decorator, *edits), True, said, anywhere=True)
     start, end = tree.span(block)
     around = at.path == tree.path and start <= at.start and at.end <= end
-    return Mended(edits, around or _is_chain(tree, block), (say("Compute it outside of {name}", name=name),))
+    safe = (around or _is_chain(tree, block)) and not _is_conditional(tree, node)
+    return Mended(edits, safe, (say("Compute it outside of {name}", name=name),))
+
+
+def _is_conditional(tree: Tree, node: Any) -> bool:
+    """Whether the mode is computed, `set_grad_enabled(phase == "train")`: off at times is meant, and the condition is wrong."""
+    cst = tree.cst
+    given = node.args[0].value if isinstance(node, cst.Call) and node.args else None
+    return given is not None and not (isinstance(given, cst.Name) and given.value in ("True", "False"))
 
 
 def _generator(tree: Tree, block: Any) -> Any:
