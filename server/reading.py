@@ -29,7 +29,7 @@ from .units import Region, clauses, mask, statements
 MAX_CHAIN = 120
 
 # Characters of text whose reading is remembered, per generation (there are two): about 0.8 MB of IR per 1,000 lines.
-MEMO_CHARACTERS = 1_500_000
+MEMO_CHARACTERS = 400_000
 
 _FILE = "<gradline>"  # the name of the text in warnings
 warnings.filterwarnings("ignore", module=re.escape(_FILE) + r"\Z")  # of invalid escapes and the like: not our business
