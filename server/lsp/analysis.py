@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator
 
 from ..findings import Finding, Place, Step
 from ..text import Source
+from ..units import Change
 from .engine import CancelledError, Engine, Findings
 
 LOG = logging.getLogger(__name__)
@@ -304,14 +305,12 @@ def carry(findings: tuple[Finding, ...], before: str | None, after: str) -> tupl
         return findings
     if before is None:
         return ()
-    head = common(before, after)
-    tail = common(before[head:][::-1], after[head:][::-1])
-    moved = len(after) - len(before)
+    head, behind, moved = Change.between(before, after)
 
     def place(old: Place, path: str) -> Place | None:
         if old.path != path or old.end <= head:
             return old
-        if old.start >= len(before) - tail:
+        if old.start >= behind:
             return Place(path, old.start + moved, old.end + moved)
         return None
 
@@ -324,15 +323,3 @@ def carry(findings: tuple[Finding, ...], before: str | None, after: str) -> tupl
             trail = tuple(Step(step, note) for step, note in steps if step is not None)
             kept.append(finding._replace(place=at, trail=trail))
     return tuple(kept)
-
-
-def common(one: str, other: str) -> int:
-    """How many characters both begin with; by bisection, as comparing slices is far faster than characters."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low

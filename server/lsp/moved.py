@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ..findings import Place
 from ..insight import Hint, Lens, Line, Region, Use
 from ..insight.line import LineStep
-from .analysis import common
+from ..units import Change
 
 
 class Moved:
@@ -15,10 +15,7 @@ class Moved:
 
     def __init__(self, path: str, before: str, after: str) -> None:
         self._path = path
-        self._head = common(before, after)
-        tail = common(before[self._head :][::-1], after[self._head :][::-1])
-        self._behind = len(before) - tail
-        self._by = len(after) - len(before)
+        self._head, self._behind, self._by = Change.between(before, after)
 
     def offset(self, old: int) -> int | None:
         if old <= self._head:
