@@ -252,8 +252,19 @@ class Discarded(Event):
     name: str
 
 
+class _Given:
+    """An event that keeps the arguments of a call: their places are made when a rule asks for them."""
+
+    given: Args | None
+
+    @property
+    def arg_places(self) -> tuple[Place, ...]:
+        """Where the positional arguments stand."""
+        return tuple(self.given.places) if self.given is not None else ()
+
+
 @dataclass(eq=False)
-class Called(Event):
+class Called(_Given, Event):
     """A call of a library function or method that a rule asked to see (see `watch` in `interp.py`)."""
 
     name: str  # the qualified name, or `Class.method`
@@ -268,11 +279,6 @@ class Called(Event):
     certain: bool = True
     training: object = None  # the mode of the module in whose forward it is: True, False, None = not known
     spread: bool = False  # there may be more arguments
-
-    @property
-    def arg_places(self) -> tuple[Place, ...]:
-        """Where the positional arguments stand."""
-        return tuple(self.given.places) if self.given is not None else ()
 
 
 @dataclass(eq=False)
@@ -295,7 +301,7 @@ class Made(Event):
 
 
 @dataclass(eq=False)
-class Forward(Event):
+class Forward(_Given, Event):
     """A module was called; `modes` are the calls of `train` and `eval` that decide its mode (`facts.Switched`)."""
 
     module: Object
@@ -308,11 +314,6 @@ class Forward(Event):
     unsynced: Place | None = None  # the `no_sync()` that it runs under, of a DistributedDataParallel
     given: Args | None = None
     autocast: object = None  # the `Autocast` it runs in
-
-    @property
-    def arg_places(self) -> tuple[Place, ...]:
-        """Where the positional arguments stand."""
-        return tuple(self.given.places) if self.given is not None else ()
 
 
 @dataclass(eq=False)
