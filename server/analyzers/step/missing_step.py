@@ -12,6 +12,7 @@ from ...flow import events
 from ...flow.training import optimizer_leaves
 from ...messages import say
 from ...rule import Rule
+from ..graph.untrained_parameters import untrained
 from ._shared import known, not_called
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def check(flow: Flow) -> Iterable[Finding]:
     if any(optimizer.cells.get("exact") is not True for optimizer in stepped):
         return  # it may hold the parameters of another one
     moved = {leaf for optimizer in stepped for leaf in optimizer_leaves(optimizer)}
+    cut: set[int] | None = None
     for optimizer, creation in made.items():
         leaves = set(optimizer_leaves(optimizer))
         if optimizer in stepped or not leaves or leaves & moved or not known(flow, optimizer):
@@ -40,6 +42,10 @@ def check(flow: Flow) -> Iterable[Finding]:
             for event in flow.of(events.Backward)
             if event.loops and not event.grad and leaves & set(event.reached) and not moved & set(event.reached)
         ]
+        if own and cut is None:
+            # Had the line not been cut, the loss would reach what another optimizer moves: untrained-parameters' to tell.
+            cut = {id(event) for event, _, _, _ in untrained(flow)}
+        own = [event for event in own if id(event) not in (cut or ())]
         if own:
             yield Finding(
                 "", "", RULE.severity, own[0].value_place,
