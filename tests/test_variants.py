@@ -43,6 +43,57 @@ for x in torch.randn(5, 8, 4):
     loss.backward()
     opt.step()
 """,
+    "an action that is chosen, with an optimizer for the critic that is left idle": """
+actor, critic = nn.Linear(4, 3), nn.Linear(4, 3)
+opt = torch.optim.Adam(actor.parameters())
+critic_opt = torch.optim.Adam(critic.parameters())
+state = torch.randn(8, 4)
+for _ in range(3):
+    action = actor(state).argmax(-1)  # warning: [untrained-parameters]
+    actor_loss = -critic(state).gather(1, action.unsqueeze(-1)).mean()
+    opt.zero_grad()
+    actor_loss.backward()
+    opt.step()
+""",
+    "a generator of tensors that are no leaves": """
+class Line:
+    def __init__(self):
+        self.w = torch.randn(3, 1, requires_grad=True) * 0.1  # because: makes it
+        self.b = torch.zeros(1, requires_grad=True)
+
+    def parameters(self):
+        yield self.w
+        yield self.b
+
+line = Line()
+opt = torch.optim.SGD(line.parameters(), lr=0.1)  # error: [non-leaf-in-optimizer]
+for _ in range(3):
+    loss = (torch.randn(8, 3) @ line.w + line.b).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a generator of a class's own that two optimizers get": """
+class Pair:
+    def __init__(self):
+        self.a, self.b = nn.Linear(4, 3), nn.Linear(3, 1)
+
+    def parameters(self):
+        for part in (self.a, self.b):
+            yield from part.parameters()
+
+    def __call__(self, x):
+        return self.b(self.a(x))
+
+pair = Pair()
+params = pair.parameters()  # because: can be gone through once
+opt = torch.optim.SGD(params, lr=0.1)  # because: used up
+other = torch.optim.SGD(params, lr=0.1)  # error: [exhausted-parameters]
+for _ in range(3):
+    opt.zero_grad()
+    pair(torch.randn(8, 4)).mean().backward()
+    opt.step()
+""",
     "batches split off an inference tensor": """
 encoder, net = nn.Linear(4, 4), nn.Linear(4, 1)
 with torch.inference_mode():  # error: [inference-tensor]
@@ -681,6 +732,44 @@ for x in torch.randn(5, 8, 4):
 }
 
 RIGHT = {
+    "generators of parameters": """
+class Pair:
+    def __init__(self):
+        self.a, self.b = nn.Linear(4, 3), nn.Linear(3, 1)
+        self.scale = torch.ones(1, requires_grad=True)
+
+    def parameters(self):
+        \"\"\"All of them.\"\"\"
+        for part in (self.a, self.b):
+            yield from part.parameters()
+        yield self.scale
+
+pair = Pair()
+every = list(pair.parameters())
+given = [pair.parameters(), list(pair.parameters()), iter(every), [*pair.parameters()], every, every]
+given += [[*(p for p in pair.a.parameters())], [*pair.a.parameters(), *pair.parameters()][2:]]
+given += [[{"params": pair.parameters()}], (p for p in pair.parameters() if p.requires_grad)]
+opts = [torch.optim.SGD(params, lr=0.1) for params in given]
+one, two = torch.optim.SGD([*(p for p in pair.a.parameters())], lr=0.1), torch.optim.SGD(pair.parameters(), lr=0.1)
+for _ in range(2):
+    (pair.b(pair.a(torch.randn(8, 4))) * pair.scale).mean().backward()
+    for opt in (*opts, one, two):
+        opt.step()
+    two.zero_grad()
+
+def losses():
+    yield pair.a(torch.randn(8, 4)).mean()
+    yield pair.a(torch.randn(8, 4)).mean()
+
+waiting = losses()
+for _ in range(2):
+    for loss in waiting:  # the second time there is none
+        loss.backward()
+waiting = losses()
+next(waiting).backward()
+for loss in waiting:
+    loss.backward()
+""",
     "a copy of an inference tensor": """
 encoder, net = nn.Linear(4, 4), nn.Linear(4, 1)
 with torch.inference_mode():

@@ -40,6 +40,7 @@ from ..facts import (
     element,
     join,
     join_all,
+    same,
 )
 from ..findings import Place
 from .interp import Args, Frame, Interpreter
@@ -258,10 +259,10 @@ def enter_function(run: Interpreter, func: Function, args: Args, e: ir.Expr | No
         run.frames.pop()
         run.stack = stack
         run.notes["modes"] = outer
-    return finish(run, func, frame, code)
+    return finish(run, func, frame, code, run.place(e.at) if e is not None and caller is not None else None)
 
 
-def finish(run: Interpreter, func: Function, frame: Frame, code: ir.Def) -> Value:
+def finish(run: Interpreter, func: Function, frame: Frame, code: ir.Def, place: Place | None) -> Value:
     """Join the ways out of a function, and say what its call evaluates to."""
     state, names = run.state, frame.scope.names
     # Its own names go with it, unless a function made in it still sees them.
@@ -280,7 +281,7 @@ def finish(run: Interpreter, func: Function, frame: Frame, code: ir.Def) -> Valu
     else:
         value = UNKNOWN  # it never returns: it raises, or loops for ever
     if code.is_generator:
-        return generator(run, func, frame)
+        return generator(run, func, frame, place)
     if code.is_async:
         return UNKNOWN
     return value
@@ -290,7 +291,7 @@ def is_manager(func: Function) -> bool:
     return any(isinstance(d, External) and d.name == "contextlib.contextmanager" for d, _ in func.decorators)
 
 
-def generator(run: Interpreter, func: Function, frame: Frame) -> Value:
+def generator(run: Interpreter, func: Function, frame: Frame, place: Place | None) -> Value:
     """A generator's call: its body was run through; what it yields, and the grad mode in which it waits."""
     if not frame.yields:
         return Range(UNKNOWN)
@@ -301,7 +302,37 @@ def generator(run: Interpreter, func: Function, frame: Frame) -> Value:
         cells = {"value": values, "at_yield": mode, "at_end": now, "items": None, "protected": frame.protected}
         return Sequence("contextmanager", cells)
     leaks = mode if mode.kind != now.kind else None
+    code = func.code
+    if leaks is None and isinstance(code, ir.Def) and not code.is_async and _only_yields(code.body):
+        given = [v for v, _ in frame.yields]
+        if len(given) == sum(isinstance(s, ir.ExprStmt) and isinstance(s.value, ir.Yield) for s in code.body):
+            return Sequence("generator", {"items": tuple(given)}, place)
+        return Sequence("generator", {"items": None, "each": values, "parts": _apart(given)}, place)
     return Range(values, leaks, mode.place)  # type: ignore[arg-type]
+
+
+def _only_yields(body: ir.Body) -> bool:
+    """Whether a body does nothing but yield, in loops or not: then everything that was yielded surely is."""
+    for s in body:
+        if isinstance(s, ir.For) and not s.is_async and not s.orelse:
+            if not _only_yields(s.body):
+                return False
+        elif not isinstance(s, ir.ExprStmt) or not isinstance(s.value, (ir.Yield, ir.YieldFrom, ir.Const)):
+            return False
+    return True
+
+
+def _apart(values: list[Value]) -> tuple[Value, ...]:
+    """What a generator has yielded, once: the body of a loop is passed more often than that."""
+    found: list[Value] = []
+    for value in values:
+        if isinstance(value, ParameterOf):
+            known = any(isinstance(v, ParameterOf) and v.leaves == value.leaves for v in found)
+        else:
+            known = any(same(value, v) for v in found)
+        if not known:
+            found.append(value)
+    return tuple(found)
 
 
 def bind_arguments(run: Interpreter, func: Function, args: Args, scope: Scope) -> None:

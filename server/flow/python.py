@@ -67,6 +67,8 @@ def iterate(run: Interpreter, value: Value, e: ir.Expr | None) -> Items:
     """What a loop over a value sees; `e` is the expression that stands for it, if there is one."""
     if isinstance(value, Sequence):
         if value.kind == "generator":
+            if "used" in value.cells:
+                return Items(UNKNOWN)  # nothing is left, or what an earlier loop has left
             use_up(run, value, e)
         items = value.cells.get("items")
         if isinstance(items, tuple):
@@ -403,9 +405,12 @@ def b_list(run: Interpreter, args: Args, e: ir.Call | None, kind: str = "list") 
     if isinstance(value, Parameters):
         found = iterate(run, value, e)
         return Sequence(kind, {"items": None, "each": found.each, "parts": (value,)}, _place(run, e))
-    found = iterate(run, value, e if isinstance(value, Sequence) and value.kind == "generator" else None)
+    lazy = value if isinstance(value, Sequence) and value.kind == "generator" else None
+    found = iterate(run, value, e if lazy is not None else None)
     if found.items is not None:
         return Sequence(kind, {"items": tuple(found.items)}, _place(run, e))
+    if lazy is not None and lazy.cells.get("parts"):
+        return Sequence(kind, {"items": None, "each": found.each, "parts": (value,)}, _place(run, e))
     if isinstance(value, Unknown):
         return value
     return Sequence(kind, {"items": None, "each": found.each}, _place(run, e))
@@ -620,12 +625,16 @@ def b_next(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
         return ParameterOf(value.leaves, all_of=False)
     if isinstance(value, Range) and value.mode is not None:
         run.state.mode = value.mode
-    return iterate(run, value, None).each
+    each = iterate(run, value, None).each
+    if isinstance(value, Sequence) and value.kind == "generator":  # one less is left in it
+        for cell, rest in (("items", None), ("parts", None), ("each", each)):
+            run.state.set(value.cells, cell, rest)
+    return each
 
 
 def b_iter(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     value = args.positional[0] if args.positional else UNKNOWN
-    if isinstance(value, (Parameters, Unknown)):
+    if isinstance(value, (Parameters, Unknown)) or (isinstance(value, Sequence) and value.kind == "generator"):
         return value
     found = iterate(run, value, None)
     return Range(found.each, found.mode)

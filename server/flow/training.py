@@ -686,11 +686,13 @@ def parameters_in(run: Interpreter, value: Value, place: Place) -> tuple[list[Le
                 pair = item.cells.get("items")
                 item = pair[1] if isinstance(pair, tuple) and len(pair) == 2 else item
             # What a list was made of was iterated over then: it is in the list, used up or not.
-            inner = (
-                replace(item, cells={})
-                if isinstance(item, Parameters) and "parts" in getattr(value, "cells", {})
-                else item
-            )
+            inner = item
+            if "parts" in getattr(value, "cells", {}):
+                if isinstance(item, Parameters):
+                    inner = replace(item, cells={})
+                elif isinstance(item, Sequence) and item.kind == "generator":
+                    cells = {key: cell for key, cell in item.cells.items() if key != "used"}
+                    inner = Sequence(item.kind, cells, item.place)
             found, complete, used = parameters_in(run, inner, place) if isinstance(inner, Value) else ([], False, None)
             leaves += found
             exact, used_up = exact and complete, used_up or used

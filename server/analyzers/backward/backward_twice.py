@@ -11,6 +11,7 @@ from ...flow import events
 from ...flow.trails import call_steps
 from ...messages import say
 from ...rule import Rule
+from ..parameters.non_leaf_in_optimizer import non_leaves
 from ._carried import let_go
 
 if TYPE_CHECKING:
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
 
 
 def check(flow: Flow) -> Iterable[Finding]:
-    for event in flow.among(events.NoneUsed, events.Backward):
+    for event in flow.among(events.NoneUsed, events.OptimizerMade, events.Backward):
         if isinstance(event, events.NoneUsed) and event.why in ("non-leaf", "no-grad") and not event.branches:
             return  # the program ends there
+        if isinstance(event, events.OptimizerMade) and any(not moved for _, moved in non_leaves(event)):
+            return  # and here: what would be walked twice is the graph of what should be a leaf
         if not isinstance(event, events.Backward) or not event.freed:
             continue
         node, first = event.freed[-1]

@@ -22,15 +22,12 @@ MOVED = ("leaf-moved", "parameter-moved")
 
 def check(flow: Flow) -> Iterable[Finding]:
     for event in flow.of(events.OptimizerMade):
-        for tensor in _tensors(event.arguments):
-            moved = tensor.tag in MOVED
-            if tensor.leaf is not None or tensor.node is None or not (tensor.certain or moved) or tensor.node.phi:
-                continue
+        for tensor, moved in non_leaves(event):
             where = event.argument_place or event.place
-            made = tensor.node.place
+            made = tensor.node.place if tensor.node is not None else None
             trail = (
                 (Step(made, say("{op} makes it, and it is no leaf", op=f"`{tensor.node.op.strip('.')}`")),)
-                if made is not None
+                if tensor.node is not None and made is not None
                 else ()
             )
             yield Finding(
@@ -42,6 +39,14 @@ def check(flow: Flow) -> Iterable[Finding]:
                          "optimize a non-leaf Tensor\"", code=flow.code(where)),
                 tuple(step for step in trail if step.place != where),
             )  # fmt: skip
+
+
+def non_leaves(event: events.OptimizerMade) -> Iterator[tuple[Tensor, bool]]:
+    """What an optimizer was given that is no leaf; true: unless there was nothing to move."""
+    for tensor in _tensors(event.arguments):
+        moved = tensor.tag in MOVED
+        if tensor.leaf is None and tensor.node is not None and (tensor.certain or moved) and not tensor.node.phi:
+            yield tensor, moved
 
 
 def _tensors(value: object, depth: int = 4) -> Iterator[Tensor]:
