@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ...edits import Applicability, Edit, Fix, FixContext, Tree
-from ...findings import Finding, Severity, Step
+from ...facts import Node
+from ...findings import Finding, Place, Severity, Step
 from ...flow import events
 from ...flow.trails import call_steps
 from ...messages import say
@@ -33,22 +34,91 @@ def check(flow: Flow) -> Iterable[Finding]:
         if node.place is not None:
             trail.append(Step(node.place, say("{op} was recorded here and belongs to both graphs", op=f"`{node.op}`")))
             trail.extend(call_steps(node.stack, event.stack))
-        carried = first == event.place
-        loss = flow.code(event.value_place)
-        message = (
-            say(
-                "{loss} walks the graph of an earlier pass again, which is freed: detach what is carried into the next "
-                "pass",
-                loss=loss,
-            )
-            if carried
-            else say(
-                "a part of the graph of {loss} was freed by an earlier backward: add the losses, or detach what is "
-                "carried over",
-                loss=loss,
-            )
-        )
-        yield Finding("", "", RULE.severity, event.value_place, message, tuple(trail))
+        yield Finding("", "", RULE.severity, event.value_place, _message(flow, event, node, first), tuple(trail))
+
+
+def _message(flow: Flow, event: events.Backward, node: Node, freed: Place) -> str:
+    """What is wrong, and what to do about it, which depends on how the two backwards stand to one another."""
+    loss = flow.code(event.value_place)
+    at = flow.events.index(event)
+    since = next((i for i in range(at - 1, -1, -1) if _walked(flow.events[i], node, freed)), at)
+    first, between = flow.events[since], flow.events[since + 1 : at]
+    moved = any(isinstance(one, (events.Step, events.Zero)) for one in between)
+    if isinstance(first, events.Backward) and first is not event:
+        here = first.stack is event.stack
+        if first.grad:
+            return say(
+                "a part of the graph of {loss} was freed by {first}: `retain_graph=True` there keeps it, or "
+                "`create_graph=True`, if what it gives is part of the loss",
+                loss=loss, first="`torch.autograd.grad`",
+            )  # fmt: skip
+        if first.nodes[:1] == event.nodes[:1]:
+            if here and freed == event.place and event.loops:
+                return say(
+                    "{loss} goes backward in every pass of the loop, and its graph is freed in the first: compute it "
+                    "inside the loop", loss=loss,
+                )  # fmt: skip
+            return say(
+                "{loss} goes backward a second time, and the first has freed its graph: once is enough, unless the "
+                "gradient is meant to count twice", loss=loss,
+            )  # fmt: skip
+        if here and freed == event.place and event.loops:
+            if event.loops[:-1] == first.loops[:-1] and _before_the_loop(event):
+                return (
+                    say(
+                        "{loss} walks a graph that was made before the loop, and that the first pass has freed: "
+                        "compute {shared} inside the loop", loss=loss, shared=_made(flow, event, node),
+                    )
+                    if moved
+                    else say(
+                        "{loss} shares a part of its graph with the loss before, whose backward has freed it: go "
+                        "backward once, from the sum of the losses, after the loop", loss=loss,
+                    )
+                )  # fmt: skip
+        elif here and event.loops == first.loops and not moved and not any(one.place == event.place for one in between):
+            other = flow.code(first.value_place)
+            return say(
+                "{loss} shares a part of its graph with {other}, whose backward has freed it: go backward once, from "
+                "their sum, {total}; `retain_graph=True` is for losses that must go backward apart",
+                loss=loss, other=other, total=f"`({other.strip('`')} + {loss.strip('`')}).backward()`",
+            )  # fmt: skip
+    if freed == event.place and event.loops:
+        return say(
+            "{loss} walks the graph of an earlier pass again, which is freed: detach what is carried into the next pass",
+            loss=loss,
+        )  # fmt: skip
+    return say(
+        "a part of the graph of {loss} was freed by an earlier backward: add the losses, or detach what is carried over",
+        loss=loss,
+    )  # fmt: skip
+
+
+def _walked(event: events.Event, node: Node, place: Place) -> bool:
+    return isinstance(event, events.Backward) and event.place == place and any(one is node for one in event.nodes)
+
+
+def _before_the_loop(event: events.Backward) -> bool:
+    """Whether everything that was freed was made before the innermost loop, in the function that goes backward."""
+    loop = event.loops[-1].place
+    sites = [_site(node, event) for node, _ in event.freed]
+    return loop is not None and all(
+        site is not None and site.path == loop.path and site.end <= loop.start for site in sites
+    )
+
+
+def _site(node: Node, event: events.Backward) -> Place | None:
+    """Where the function that goes backward made the node, or called what made it; None: it did not."""
+    place, stack = node.place, node.stack
+    while stack is not event.stack:
+        if stack is None:
+            return None
+        place, stack = stack.place, stack.up
+    return place
+
+
+def _made(flow: Flow, event: events.Backward, node: Node) -> str:
+    site = _site(node, event)
+    return flow.code(site) if site is not None else f"`{node.op}`"
 
 
 def fix(finding: Finding, context: FixContext) -> Fix | None:
@@ -79,6 +149,8 @@ def _from_the_sum(tree: Tree, first: Any, second: Any) -> Fix | None:
         return _kept(tree, first, second)
     if any(arg.keyword is None or arg.keyword.value != "retain_graph" for arg in first.args):
         return None
+    if tree.code(first.func.value) == tree.code(second):
+        return None  # the same loss twice: which of the two is too many, or whether it counts twice, is not known
     start, end = tree.outer_span(second)
     total = f"({tree.text(*tree.outer_span(first.func.value))} + {tree.text(start, end)})"
     edits = tree.delete(tree.parent(first)), Edit(tree.path, start, end, total)
