@@ -57,6 +57,13 @@ def test_every_entry_is_complete() -> None:
     assert len({error.name for error in errors()}) == len(errors())
 
 
+def test_what_to_look_at_is_a_thing_and_no_order() -> None:
+    things = "a the that both what which how where why whether writes layers attributes calls"
+    for error in errors():
+        first = error.look.split()[0]
+        assert first in things.split() or first.startswith("`model."), f"{error.name}: Look at {error.look}"
+
+
 def test_every_message_is_one_that_torch_says(ran: list[tuple[str, Path, str]]) -> None:
     unsaid = {
         (error.name, message) for error in errors() for message in error.messages if message not in error.older
