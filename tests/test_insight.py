@@ -121,6 +121,34 @@ def test_words_say_what_they_do_and_what_is_true_here(train: Editor) -> None:
     assert "Here grad mode is **on**" in said and "`torch.no_grad()` turns gradients off" in said
 
 
+def test_whose_step_it_is() -> None:
+    program = """import torch
+from torch import nn
+
+model = nn.Linear(4, 1)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+warm = torch.optim.lr_scheduler.StepLR(opt, 1)
+scaler, off = torch.amp.GradScaler("cpu"), torch.amp.GradScaler("cpu", enabled=False)
+for _ in range(2):
+    scaler.scale(model(torch.randn(8, 4)).mean()).backward()
+    scaler.step(opt)
+    scaler.update()
+    off.step(opt)
+    warm.step()
+
+
+def later(scaler):
+    torch.amp.GradScaler("cpu").step(scaler)
+"""
+    editor = Editor({"main.py": program})
+    said = editor.hover("scaler.step(opt)", "step")
+    assert said.startswith("`.step()` divides the gradients of `opt` by the scale")
+    assert "holds `model`" in said and "this optimizer" not in said
+    assert "not enabled is that of the optimizer" in editor.hover("off.step", "step")
+    assert "sets the learning rates" in editor.hover("warm.step", "step")
+    assert editor.hover('GradScaler("cpu").step', "step").startswith("`.step()` of a GradScaler divides")
+
+
 def test_nothing_is_said_of_what_is_not_known() -> None:
     editor = Editor({"main.py": "import torch\n\n\ndef f(x, flag):\n    y = x * 2\n    return y if flag else g(y)\n"})
     assert editor.hover("y = ", "y") == "" and editor.hover("flag)", "flag") == "" and editor.hover("return") == ""

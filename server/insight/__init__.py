@@ -237,6 +237,8 @@ class Insight:
     def _word_fact(self, found: Found) -> Fact:
         word = found.word
         parts = []
+        if word.name == "step" and (other := self._other_step(found)):
+            return Fact(word.start, word.end, other)
         if found.owner is not None and meanings()[word.name].of == "method":
             parts.append(self._describe(*found.owner))
             if word.kind == "cut" and marks.is_harmless(self, found):
@@ -249,6 +251,13 @@ class Insight:
                 parts.append(tell("Here {mode}.", mode=mode) if mode else "")
         parts.append(meanings()[word.name].text)
         return Fact(word.start, word.end, "\n\n".join(part for part in parts if part))
+
+    def _other_step(self, found: Found) -> str:
+        """What a `step` does that is no optimizer's."""
+        looks = self._looks.get(found.owner, []) if found.owner is not None else []
+        if not looks or found.owner is None:
+            return ""
+        return self._describers[looks[0][1].entry].step([seen for seen, _ in looks], self.path, found.owner[0])
 
     def description(self, start: int, end: int) -> str:
         """What is true of exactly this expression, Markdown; "" if nothing is to be said."""

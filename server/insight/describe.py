@@ -38,7 +38,7 @@ from ..flow.modules import library_class
 from ..flow.naming import shown_code
 from ..flow.objects import is_module
 from ..flow.tensors import as_tensor, graph_of
-from ..flow.training import is_optimizer, walk
+from ..flow.training import SCALERS, is_optimizer, walk
 from ..messages import listed as separated
 from ..messages import say, tell, told
 from .observe import (
@@ -89,6 +89,31 @@ class Describer:
         if mode and (kind in ("tensor", "number") or (kind != "context" and not self._is_on(looks))):
             lines = [*lines, mode]
         return f"`{name}`: {head}" + "".join(f"\n- {line}" for line in lines)
+
+    def step(self, looks: Sequence[Seen], path: str, start: int) -> str:
+        """What `step` of a GradScaler or a scheduler does, in a call that starts there; "" if it is neither's."""
+        owners = {library_class(v) if isinstance(v, Object) else "" for s in looks for v in s.values}
+        if owners and all(name.startswith("torch.optim.lr_scheduler.") for name in owners):
+            return tell("`.step()` of a scheduler sets the learning rates of its optimizer. It changes no parameter.")
+        if not owners or not owners <= SCALERS:
+            return ""
+        here = [
+            e for f in self.observed.flows for e in f.of(events.Step) if (e.place.path, e.place.start) == (path, start)
+        ]
+        stepped = list(dict.fromkeys(e.optimizer for e in here))
+        if any(e.via != "scaler" for e in here):
+            return tell("`.step()` of a GradScaler that is not enabled is that of the optimizer.")
+        if not stepped:
+            return tell(
+                "`.step()` of a GradScaler divides the gradients of the optimizer by the scale, unless `unscale_` has, "
+                "and lets it step. If one is infinite or NaN, it does not step."
+            )
+        said = tell(
+            "`.step()` divides the gradients of {optimizers} by the scale, unless `unscale_` has, and changes the "
+            "parameters by them. If one is infinite or NaN, nothing is changed.",
+            optimizers=listed([f"`{self.observed.names.get(one) or _class(one)}`" for one in stepped]),
+        )
+        return said + "".join(f"\n- {line}" for line in (self._held_by(stepped[0]) if len(stepped) == 1 else ()))
 
     def _kind(self, value: Value) -> str:
         if isinstance(value, Union):
@@ -262,23 +287,23 @@ class Describer:
         objects = list(dict.fromkeys(v for s in looks for v in s.values if isinstance(v, Object)))
         classes = {_class(obj) for obj in objects}
         head = tell("optimizer `{name}`", name=classes.pop()) if len(classes) == 1 else tell("optimizer")
+        return head, self._held_by(objects[0]) if len(objects) == 1 else []
+
+    def _held_by(self, obj: Object) -> list[str]:
+        """What an optimizer holds, and where it steps."""
         lines: list[str] = []
-        if len(objects) == 1:
-            obj = objects[0]
-            leaves, exact = self.held.get(obj, ({}, False))
-            if leaves:
-                names = self.list(leaves)
-                lines.append(
-                    tell("holds {names}", names=names) if exact else tell("holds at least {names}", names=names)
-                )
-            flow = next((f for f in self.observed.flows if obj in f.objects), None)
-            steps = dict.fromkeys(e.place for f in self.observed.flows for e in f.of(events.Step) if e.optimizer is obj)
-            if steps:
-                places = told(separated([self.where(place) for place in list(steps)[:3]]))
-                lines.append(tell("steps at {places}", places=places))
-            elif flow is not None and flow.whole and flow.complete and not obj.cells.get("escaped"):
-                lines.append(tell("no `step()` of it is reached"))
-        return head, lines
+        leaves, exact = self.held.get(obj, ({}, False))
+        if leaves:
+            names = self.list(leaves)
+            lines.append(tell("holds {names}", names=names) if exact else tell("holds at least {names}", names=names))
+        flow = next((f for f in self.observed.flows if obj in f.objects), None)
+        steps = dict.fromkeys(e.place for f in self.observed.flows for e in f.of(events.Step) if e.optimizer is obj)
+        if steps:
+            places = told(separated([self.where(place) for place in list(steps)[:3]]))
+            lines.append(tell("steps at {places}", places=places))
+        elif flow is not None and flow.whole and flow.complete and not obj.cells.get("escaped"):
+            lines.append(tell("no `step()` of it is reached"))
+        return lines
 
     # ------------------------------------------------------------ parts of an answer
 
