@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import os
 import shlex
 import shutil
@@ -17,7 +18,7 @@ Run a real program, unmodified, through its first optimizer steps, and report ho
   gradline probe train.py -- --epochs 1             a script with its arguments
   gradline probe -m pkg.train -- --config a.yaml    a module
   gradline probe tests/test_train.py::test_step     a pytest test
-  gradline probe study.ipynb --until 12             a notebook, all cells or up to one
+  gradline probe study.ipynb --until 12             a notebook, all cells or up to this one (the first is 1)
   gradline probe pkg.mod:make_step                  a function that gives a step, or (model, batch, loss)
   gradline probe pkg.mod:Net --input 8x3x224x224    a module class and an example input
   gradline probe --wrap -- torchrun --nproc-per-node 2 train.py    any launcher, every rank
@@ -70,7 +71,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("target", nargs="?", help="script, test, notebook, pkg.mod:function or pkg.mod:Class")
     p.add_argument("-m", "--module", metavar="NAME", help="run a module, as python -m does")
     p.add_argument("--wrap", action="store_true", help="probe every Python process of the command after --")
-    p.add_argument("--until", type=int, metavar="CELL", help="notebook: the last cell to run (0 is the first cell)")
+    p.add_argument("--until", type=int, metavar="CELL", help="notebook: the last cell to run (1 is the first cell)")
     p.add_argument(
         "--input", action="append", default=[], metavar="SHAPE", help="8x3x224x224, 8x16:int64<1000, pkg.mod:make"
     )
@@ -165,6 +166,8 @@ def parse(argv: list[str]) -> Asked:
 
 
 def _target(given: argparse.Namespace, rest: list[str], cwd: str) -> dict[str, Any]:
+    if given.until is not None and (given.wrap or given.module or not (given.target or "").endswith(".ipynb")):
+        raise UsageError("--until is for a notebook: gradline probe study.ipynb --until 3")
     if given.wrap:
         if given.target or given.module or not rest:
             raise UsageError("--wrap takes the whole command after --: gradline probe --wrap -- torchrun train.py")
@@ -180,7 +183,7 @@ def _target(given: argparse.Namespace, rest: list[str], cwd: str) -> dict[str, A
         return {"kind": "pytest", "nodes": [text], "path": file, "arguments": rest}
     if text.endswith(".ipynb"):
         _must_exist(text, cwd)
-        return {"kind": "notebook", "path": text, "until": given.until, "arguments": rest}
+        return {"kind": "notebook", "path": text, "until": _last_cell(text, cwd, given.until), "arguments": rest}
     if os.path.isfile(os.path.join(cwd, text)):
         return {"kind": "script", "path": text, "arguments": rest}
     module, sign, name = text.rpartition(":")
@@ -192,6 +195,20 @@ def _target(given: argparse.Namespace, rest: list[str], cwd: str) -> dict[str, A
         return {"kind": "object", "name": text}
     _must_exist(text, cwd)
     return {"kind": "script", "path": text, "arguments": rest}
+
+
+def _last_cell(path: str, cwd: str, until: int | None) -> int | None:
+    """The index of the last cell to run, from its number as people count them: from 1, over all cells."""
+    if until is None:
+        return None
+    try:
+        with open(os.path.join(cwd, path), encoding="utf-8") as file:
+            count = len(json.load(file)["cells"])
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise UsageError(f"{path} can't be read as a notebook: {error}") from None
+    if not 1 <= until <= count:
+        raise UsageError(f"--until {until}: {path} has the cells 1 to {count}" if count else f"{path} has no cells")
+    return until - 1
 
 
 def _must_exist(path: str, cwd: str) -> None:

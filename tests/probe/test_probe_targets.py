@@ -54,7 +54,9 @@ def test_notebook_names_cell_and_line(tmp_path: Path) -> None:
     report = quick(folder, "study.ipynb")
     cut = next(f for f in report["findings"] if f["rule"] == "cut-graph")
     assert cut["at"]["file"].endswith("study.ipynb#cell=2") and cut["at"]["line"] == 2
-    assert quick(folder, "study.ipynb", "--until", "1")["exception"] is None
+    report = quick(folder, "study.ipynb", "--until", "2")
+    assert report["exception"] is None and not any(f["rule"] == "cut-graph" for f in report["findings"])
+    assert any(f["rule"] == "cut-graph" for f in quick(folder, "study.ipynb", "--until", "3")["findings"])
 
 
 def test_function_that_steps_or_gives_a_step_or_a_model(tmp_path: Path) -> None:

@@ -107,16 +107,33 @@ def test_claims_are_read_from_the_check_command_s_json(tmp_path: Path) -> None:
     ],
 )
 def test_targets(tmp_path: Path, arguments: list[str], kind: str) -> None:
-    for name in ("train.py", "test_it.py", "study.ipynb"):
+    for name in ("train.py", "test_it.py"):
         (tmp_path / name).touch()
+    (tmp_path / "study.ipynb").write_text(json.dumps({"cells": [{"cell_type": "code", "source": ""}] * 3}))
     at = arguments.index("--") if "--" in arguments else len(arguments)
     asked = options.parse([*arguments[:at], "--cwd", str(tmp_path), *arguments[at:]])
     assert asked.target["kind"] == kind and asked.command_line()
 
 
 @pytest.mark.parametrize(
+    ("until", "said"),
+    [("3", ""), ("0", "--until 0: study.ipynb has the cells 1 to 3"), ("4", "--until 4: study.ipynb has the cells 1 to 3"),
+     ("-1", "has the cells 1 to 3")],
+)  # fmt: skip
+def test_cells_are_counted_from_1(tmp_path: Path, until: str, said: str, capsys: pytest.CaptureFixture) -> None:
+    cell = {"cell_type": "code", "source": ""}
+    (tmp_path / "study.ipynb").write_text(json.dumps({"cells": [cell, {"cell_type": "markdown", "source": ""}, cell]}))
+    assert main(["study.ipynb", "--until", until, "--cwd", str(tmp_path), "--show-command"]) == (2 if said else 0)
+    assert said in capsys.readouterr().err
+    (tmp_path / "study.ipynb").write_text("[]")
+    assert main(["study.ipynb", "--until", "1", "--cwd", str(tmp_path)]) == 2
+    assert "can't be read as a notebook" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     "arguments",
-    [[], ["nowhere.py"], ["--wrap"], ["a.py", "-m", "b"], ["nowhere.py::test"], ["--cwd", "/no/such/folder", "a.py"],
+    [[], ["nowhere.py"], ["json:dumps", "--until", "1"], ["-m", "json", "--until", "1"], ["--wrap"],
+     ["--until", "1", "--wrap", "--", "python", "a.py"], ["a.py", "-m", "b"], ["nowhere.py::test"], ["--cwd", "/no/such/folder", "a.py"],
      ["json:dumps", "--env", "X"], ["json:dumps", "--steps", "0"], ["-m", "json", "--gradcheck"],
      ["json:dumps", "--python", "/no/such/python"]],
 )  # fmt: skip

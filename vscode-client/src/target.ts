@@ -46,7 +46,7 @@ function notebookOf(given?: vscode.Uri): Target | undefined {
   const file = path.basename(notebook.uri.fsPath);
   // a lens stands in a cell: the cells up to that one
   const cell = given?.scheme === "vscode-notebook-cell" ? cellOf(notebook, given) : undefined;
-  const until = cell === undefined ? [] : ["--until", String(cell)];
+  const until = cell === undefined ? [] : ["--until", String(cell + 1)];
   const label = cell === undefined ? file : `${file} up to cell ${cell + 1}`;
   return { uri: notebook.uri, label, key: file, cwd, words: () => [file, ...until, "--"] };
 }
