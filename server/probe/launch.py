@@ -47,7 +47,8 @@ def check_versions(python: str, cwd: str) -> tuple[str, str]:
         raise InterpreterError(f"{python} is Python {found}: the probe needs 3.9 or newer there")
     if torch is None:
         raise InterpreterError(
-            f"torch is not installed in {python} (Python {found}): choose the program's interpreter with --python"
+            f"torch is not installed in {python} (Python {found}): activate the program's environment, or name its "
+            "interpreter with --python"
         )
     numbers = [part for part in torch.split("+")[0].split(".")[:2] if part.isdigit()]
     if tuple(int(part) for part in numbers) < (1, 13):
