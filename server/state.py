@@ -47,17 +47,18 @@ class State:
 
     def changes(self, mark: int) -> Changes:
         """What differs now from the moment of the mark."""
-        return {(id(cells), key): (cells, key, cells.get(key, MISSING)) for cells, key, _ in self.journal[mark:]}
+        written = {(id(cells), key): cells for cells, key, _ in self.journal[mark:]}
+        return {where: (cells, where[1], cells.get(where[1], MISSING)) for where, cells in written.items()}
 
-    def moved(self, mark: int) -> list[tuple[object, object]]:
-        """Of each cell that there was at the mark and that was written since, what was in it then and what is in it now
-        (None: nothing). Of what is new only keys of dicts are told: most else are names in functions that were called
-        since."""
+    def moved(self, mark: int) -> list[tuple[object, object, object]]:
+        """Of each cell that there was at the mark and that was written since, its key, what was in it then and what is
+        in it now (None: nothing). Of what is new only keys of dicts are told: most else are names in functions that
+        were called since."""
         first: Changes = {}
         for cells, key, old in self.journal[mark:]:
             first.setdefault((id(cells), key), (cells, key, old))
         return [
-            (None if old is MISSING else old, cells.get(key))
+            (key, None if old is MISSING else old, cells.get(key))
             for cells, key, old in first.values()
             if old is not MISSING or type(key) is tuple
         ]
@@ -99,24 +100,28 @@ class State:
         if len(paths) == 1:
             self.apply(paths[0])
             return
-        merged: dict[tuple[int, object], tuple[Cells, Any]] = {}
+        merged: Changes = {}
+        several: set[tuple[int, object]] = set()  # what more than one way wrote
         for path in paths:
-            for where, (cells, key, _) in path.items():
-                merged[where] = (cells, key)
+            several.update(merged.keys() & path.keys())
+            merged.update(path)
         loose = [
             (cells, elements(cells, paths), common(cells, paths))
-            for (_, key), (cells, _) in merged.items()
-            if key == "items"
+            for where, (cells, key, _) in merged.items()
+            if key == "items" and (key in cells or where in several)
         ]
-        for where, (cells, key) in merged.items():
+        for where, (cells, key, new) in merged.items():
             now = cells.get(key, MISSING)
+            if now is MISSING and where not in several:  # most: it is in what was made on one of the ways
+                if new is not MISSING:
+                    self.set(cells, key, new)
+                continue
             value: object = MISSING
             for path in paths:
                 entry = path.get(where)
                 other = entry[2] if entry is not None else now
-                if other is MISSING:
-                    continue
-                value = other if value is MISSING else join(value, other)
+                if other is not MISSING:
+                    value = other if value is MISSING else join(value, other)
             if value is MISSING:
                 self.delete(cells, key)
             elif now is MISSING or not same(now, value):

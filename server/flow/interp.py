@@ -8,7 +8,7 @@ missing `zero_grad` show), and every bound is a named constant below.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from .. import ir, torchlib
@@ -31,7 +31,6 @@ from ..facts import (
     ModuleValue,
     Number,
     Object,
-    Range,
     Scope,
     Sequence,
     Surely,
@@ -43,7 +42,6 @@ from ..facts import (
     element,
     join,
     join_all,
-    replace,
 )
 from ..findings import Place
 from ..project import Module, Project
@@ -60,15 +58,15 @@ DEPTH_LIMIT = 24  # calls inside calls; the deepest chain of three large package
 UNROLL_LIMIT = 6  # a literal sequence this short is passed item by item (`for phase in ("train", "val")`)
 ALONE_STEP_LIMIT = 1_500  # the same for a function that is judged alone: it is one of very many
 ALONE_DEPTH_LIMIT = 3  # and the frames above which its calls are not followed: it and what it calls
-NESTED_LOOP_LIMIT = 3  # inside so many loops the body is passed once: 2 ** depth passes otherwise
-DEEP = 2  # inside so many loops, of all functions that run, one in which nothing is trained or written is passed once
 LOOK_UP = 256  # steps after which it is asked whether somebody waits: some milliseconds
-PASS_LIMIT = 4  # passes of a loop in which graphs still come and go (the third is rare: 1 in 2,000 random programs)
 
 
 # Called with each expression that was evaluated, each target and each parameter that was bound, and its value
 # (the editor, the differential test); the interpreter stands in the frame of the expression.
 Watch = Callable[["Interpreter", "ir.Expr | ir.Param", Value], None]
+
+
+_new_tuple = tuple.__new__  # half of what a named tuple's own constructor costs; hundreds of places are made
 
 
 class StoppedError(Exception):
@@ -206,6 +204,8 @@ class Interpreter:
         self.objects: list[Object] = []
         self.handed: dict[object, object] = {}  # nodes that went where they can't be followed; kept by `state`
         self.watch: Watch | None = None
+        # Of loops inside others, by their body and the calls that led there: what the pass changed after which they ended.
+        self.rests: dict[tuple[object, ...], frozenset[tuple[object, ...]]] = {}
         self.notes: dict[object, object] = {}
         self.compiled: Place | None = None  # what runs now was given to `torch.compile` there
         self.assigned: Place | None = None  # the right side of the assignment that runs now
@@ -221,7 +221,7 @@ class Interpreter:
     def place(self, at: int) -> Place:
         frame = self.frames[-1]
         base = frame.base
-        return Place(frame.module.path, base + (at >> ir.SHIFT), base + (at & ir.END))
+        return _new_tuple(Place, (frame.module.path, base + (at >> ir.SHIFT), base + (at & ir.END)))
 
     def place_now(self) -> Place:
         """The expression or statement that is being evaluated, as closely as it is known."""
@@ -257,6 +257,13 @@ class Interpreter:
     def guards(self) -> tuple[events.Guard, ...]:
         """The conditions `... % every == ...` that hold here."""
         return tuple(guard for f in self.frames for guard in f.guards)
+
+    def calls(self) -> Iterator[Place]:
+        """Where the calls stand that led here, innermost first."""
+        stack = self.stack
+        while stack is not None:
+            yield stack.place
+            stack = stack.up
 
     def tick(self) -> None:
         self.steps += 1
@@ -610,163 +617,6 @@ class Interpreter:
         if not any(case.irrefutable and case.guard is None for case in s.cases):
             ways.append(lambda: False)
         return self.branch(*ways)
-
-    # ------------------------------------------------------------ loops
-
-    def do_for(self, s: ir.For) -> bool:
-        iterable = self.eval(s.iter)
-        self.at = s.iter.at
-        found = _python.iterate(self, iterable, s.iter)
-        target = s.target
-        place = self.place(s.iter.at)
-        named = _python.one_by_one(self, iterable) if any(type(inner) is ir.If for inner in s.body) else None
-        if named is not None:
-            found = _python.Items(found.each, named)
-        if found.items is not None and (named is not None or len(found.items) <= UNROLL_LIMIT):
-            for index, item in enumerate(found.items):
-                loop = Loop(0, 0, True, place, iterable, False, len(found.items), index)
-                if self.pass_loop(s.body, lambda item=item: self.assign(target, item), loop):
-                    return True
-            return self.run_body(s.orelse) if s.orelse else False
-        before = self.state.mode
-        if found.mode is not None:
-            self.state.mode = found.mode
-        each = found.each
-        self.widen(s.body)
-        counted = isinstance(iterable, Range) and iterable.counted
-        length = iterable.length if isinstance(iterable, Range) else None
-        if length is None and found.items is not None:
-            length = len(found.items)
-        kind = Loop(0, 0, False, place, iterable, counted, length)
-        ended = self.repeat(s.body, lambda: self.assign(target, each), kind)
-        if found.mode is not None and not ended and self.state.mode is found.mode:
-            self.state.mode = before
-        if ended:
-            return True
-        return self.run_body(s.orelse) if s.orelse else False
-
-    def do_while(self, s: ir.While) -> bool:
-        truth = self.truth(self.eval(s.test))
-        if truth is False:
-            return self.run_body(s.orelse)
-        self.widen(s.body)
-        forever = isinstance(s.test, ir.Const) and bool(s.test.value)
-        kind = Loop(0, 0, place=self.place(s.test.at), over=NONE)
-        return self.repeat(s.body, lambda: None if forever else self.eval(s.test), kind, forever)
-
-    def repeat(self, body: ir.Body, begin: Callable[[], object], kind: Loop, forever: bool = False) -> bool:
-        """Pass a body twice: the second pass is a second iteration, with what the first left behind.
-
-        While tensors still gain or lose a graph from one pass to the next, there are more.
-        """
-        frame = self.frame
-        shallow = len(frame.loops) < NESTED_LOOP_LIMIT
-        rounds, most = (2, PASS_LIMIT) if shallow else (1, 2)
-        if kind.length is not None:
-            most = min(most, max(kind.length, rounds))
-        ends: list[Changes] = []  # where it may stop: after any pass from the second on
-        after: list[Changes] = []
-        state = self.state
-        start = state.mark()
-        deep = shallow and sum([not loop.unrolled for f in self.frames for loop in f.loops]) >= DEEP
-        happened, sized = len(self.events), self.sized
-        index = -1
-        while (index := index + 1) < most:
-            loop = replace(kind, mark=state.mark(), cleanups=len(frame.cleanups), breaks=[], continues=[], index=index)
-            ended = self.turn(body, begin, loop)
-            if deep and index == 0 and not any(type(event) in TRAINING for event in self.events[happened:]):
-                rounds, most = 1, 2
-            if not (ended or loop.continues or loop.breaks):  # one way, and it has come to the next turn
-                if index + 1 >= rounds:
-                    kind_of = self.kind_of(rounds, sized)
-                    if not any(kind_of(old) != kind_of(new) for old, new in state.moved(loop.mark)):
-                        break
-                    ends.append(state.changes(start))
-                continue
-            changes = state.take(loop.mark)
-            ways = [*loop.continues] if ended else [changes, *loop.continues]
-            for broken in loop.breaks:
-                state.apply(broken)
-                after.append(state.changes(start))
-                state.undo(loop.mark)
-            if not ways:
-                # No way leads to the next iteration: only the breaks come out.
-                state.undo(start)
-                if not after:
-                    return True
-                state.merge(after)
-                return False
-            kind_of = self.kind_of(rounds, sized)
-            moved = index + 1 >= rounds and any(
-                (key in cells or type(key) is tuple) and kind_of(cells.get(key)) != kind_of(value)
-                for way in ways
-                for cells, key, value in way.values()
-            )
-            state.merge(ways)
-            if index + 1 >= rounds:
-                if not moved:
-                    break
-                ends.append(state.changes(start))
-        if len(ends) > 1:
-            ends.append(state.changes(start))
-            state.undo(start)
-            state.merge(ends)
-        if forever and not after:
-            return False  # the loop is left by an exception or not at all: what follows is taken to be reached
-        if after:
-            if not forever:
-                after.append(state.changes(start))
-            state.undo(start)
-            state.merge(after)
-        return False
-
-    def kind_of(self, rounds: int, sized: int) -> Callable[[object], object]:
-        """What of a cell has to have changed in an iteration for another one to be needed."""
-        if rounds > 1:
-            return graph_kind
-        return way_kind if self.sized == sized else turn_kind
-
-    def pass_loop(self, body: ir.Body, begin: Callable[[], object], loop: Loop) -> bool:
-        """One iteration of an unrolled loop; a `break` in it is joined with going on."""
-        state = self.state
-        loop.mark, loop.cleanups = state.mark(), len(self.frame.cleanups)
-        ended = self.turn(body, begin, loop)
-        if not (ended or loop.continues or loop.breaks):
-            return False
-        changes = state.take(loop.mark)
-        ways = ([] if ended else [changes]) + loop.continues + loop.breaks
-        if not ways:
-            return True
-        state.merge(ways)
-        return False
-
-    def turn(self, body: ir.Body, begin: Callable[[], object], loop: Loop) -> bool:
-        """Pass the body of a loop; true if no way comes to its end."""
-        frame = self.frame
-        frame.loops.append(loop)
-        frame.forks += 1
-        guards = len(frame.guards)
-        try:
-            begin()
-            return self.run_body(body)
-        finally:
-            frame.loops.pop()
-            frame.forks -= 1
-            del frame.guards[guards:]
-
-    def widen(self, body: ir.Body) -> None:
-        """Numbers that the loop changes are not known inside it, from the first pass on."""
-        names = self.frame.scope.names
-        for name in stored_names(self, body):
-            value = names.get(name)
-            if (
-                not isinstance(value, Const)
-                or not isinstance(value.value, (int, float))
-                or isinstance(value.value, bool)
-            ):
-                continue
-            if name in counted_names(body):
-                self.state.set(names, name, Number())
 
     # ------------------------------------------------------------ with, try
 
@@ -1254,42 +1104,6 @@ class Interpreter:
         return Unknown(doubt="hole")
 
 
-# What a further iteration of a loop may do otherwise than the first did.
-TRAINING = frozenset(
-    {
-        events.Backward,
-        events.Step,
-        events.Zero,
-        events.Switch,
-        events.GradFlag,
-        events.OptimizerMade,
-        events.Scaling,
-        events.InPlace,
-    }
-)
-
-
-def graph_kind(value: object) -> object:
-    """What a later pass of a loop may find changed: whether a tensor surely has a graph, surely has none, or neither."""
-    if isinstance(value, Tensor):
-        return value.certain, value.node is None
-    return None
-
-
-def way_kind(value: object) -> object:
-    """What decides which way an iteration goes: a flag, which object it is, whether it is None."""
-    if isinstance(value, Const):
-        return value.value.__class__, value.value
-    return id(value) if isinstance(value, (Object, Function, Class)) else graph_kind(value)
-
-
-def turn_kind(value: object) -> object:
-    """The same, where it was asked what is in a container."""
-    if isinstance(value, tuple):
-        return tuple, len(value)
-    return value is None, way_kind(value)
-
-
 def same_name(a: ir.Expr, b: ir.Expr) -> bool:
     """Whether two expressions are the same name, or the same attribute of a name."""
     if isinstance(a, ir.Name):
@@ -1298,51 +1112,6 @@ def same_name(a: ir.Expr, b: ir.Expr) -> bool:
 
 
 MODE_NAMES = frozenset({"torch.no_grad", "torch.enable_grad", "torch.inference_mode"})
-
-
-def stored_names(run: Interpreter, body: ir.Body) -> set[str]:
-    """Names that statements assign, without looking into nested functions; memoised by the body's identity."""
-    memo: dict[int, tuple[ir.Body, set[str]]] = run.notes.setdefault("stored", {})  # type: ignore[assignment]
-    known = memo.get(id(body))
-    if known is not None:
-        return known[1]
-    names: set[str] = set()
-    _stored(body, names)
-    if any(type(s) is ir.Part for s in body):
-        unit = run.frame.unit
-        if unit is not None:
-            for child in unit.children:
-                _stored(child.ir, names)
-    memo[id(body)] = (body, names)
-    return names
-
-
-def counted_names(body: ir.Body) -> set[str]:
-    names: set[str] = set()
-    _stored(body, names)
-    return names
-
-
-def _stored(body: ir.Body, names: set[str]) -> None:
-    for s in body:
-        kind = type(s)
-        if kind is ir.Assign:
-            for target in s.targets:  # type: ignore[union-attr]
-                target_names(target, names)
-        elif kind is ir.AugAssign or kind is ir.AnnAssign:
-            target_names(s.target, names)  # type: ignore[union-attr]
-        elif kind is ir.If or kind is ir.While:
-            _stored(s.body, names)  # type: ignore[union-attr]
-            _stored(s.orelse, names)  # type: ignore[union-attr]
-        elif kind is ir.For:
-            target_names(s.target, names)  # type: ignore[union-attr]
-            _stored(s.body, names)  # type: ignore[union-attr]
-        elif kind is ir.With:
-            _stored(s.body, names)  # type: ignore[union-attr]
-        elif kind is ir.Try:
-            _stored(s.body, names)  # type: ignore[union-attr]
-            for handler in s.handlers:  # type: ignore[union-attr]
-                _stored(handler.body, names)
 
 
 def target_names(target: ir.Expr, names: set[str]) -> None:
@@ -1355,6 +1124,15 @@ def target_names(target: ir.Expr, names: set[str]) -> None:
     elif isinstance(target, ir.Star):
         target_names(target.value, names)
 
+
+# The parts of the interpreter know each other: these come when this one is complete.
+from . import calls as _calls  # noqa: E402
+from . import loops as _loops  # noqa: E402
+from . import modes as _modes  # noqa: E402
+from . import modules as _modules  # noqa: E402
+from . import objects as _objects  # noqa: E402
+from . import python as _python  # noqa: E402
+from . import tensors as _tensors  # noqa: E402
 
 STATEMENTS: dict[type, Callable[[Interpreter, object], bool]] = {
     ir.Part: Interpreter.do_part,
@@ -1373,8 +1151,8 @@ STATEMENTS: dict[type, Callable[[Interpreter, object], bool]] = {
     ir.Nonlocal: Interpreter.do_nonlocal,
     ir.If: Interpreter.do_if,
     ir.Match: Interpreter.do_match,
-    ir.For: Interpreter.do_for,
-    ir.While: Interpreter.do_while,
+    ir.For: _loops.run_for,
+    ir.While: _loops.run_while,
     ir.With: Interpreter.do_with,
     ir.Try: Interpreter.do_try,
     ir.Def: Interpreter.do_def,
@@ -1409,11 +1187,3 @@ EXPRESSIONS: dict[type, Callable[[Interpreter, object], Value]] = {
     ir.Star: Interpreter.ev_star,
     ir.Hole: Interpreter.ev_hole,
 }  # type: ignore[assignment]
-
-# The parts of the interpreter know each other: these come when this one is complete.
-from . import calls as _calls  # noqa: E402
-from . import modes as _modes  # noqa: E402
-from . import modules as _modules  # noqa: E402
-from . import objects as _objects  # noqa: E402
-from . import python as _python  # noqa: E402
-from . import tensors as _tensors  # noqa: E402

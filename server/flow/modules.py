@@ -240,8 +240,8 @@ def _collect(run: Interpreter, value: Value, seen: set[int], leaves: dict[Leaf, 
     cells = value.cells
     exact = not cells.get("dynamic") and not cells.get("escaped")
     own = cells.get("leaf")
-    if isinstance(own, Leaf):
-        leaves[own] = None
+    if own is not None:
+        leaves[own] = None  # type: ignore[index]
     for child in registered(run, value):
         if isinstance(child, Object):
             complete = _collect(run, child, seen, leaves)

@@ -145,14 +145,16 @@ def find(cls: Value, name: str, run: Interpreter, after: Class | None = None) ->
 
 def is_module(value: object) -> bool:
     """Whether a value is surely an `nn.Module`."""
-    if not isinstance(value, Object):
+    if type(value) is not Object:
         return False
     cls = value.cls
-    if isinstance(cls, Class):
-        if cls.makes_modules is None and cls.mro:
-            cls.makes_modules = any(isinstance(b, External) and _is_module_base(b.name) for b in cls.mro)
-        return bool(cls.makes_modules)
-    return isinstance(cls, External) and _is_module_base(cls.name)
+    if type(cls) is External:
+        return _is_module_base(cls.name)
+    if type(cls) is not Class:
+        return False
+    if cls.makes_modules is None and cls.mro:
+        cls.makes_modules = any(isinstance(b, External) and _is_module_base(b.name) for b in cls.mro)
+    return bool(cls.makes_modules)
 
 
 @functools.cache

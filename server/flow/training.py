@@ -68,6 +68,14 @@ class Grad:
     leftover: tuple[Place, Place] | None = None  # what it was added to: made where, and left by which step
     zeros: bool = False  # of "none": it may hold zeros, and is not None
 
+    @property
+    def all(self) -> tuple[object, ...]:
+        """All of it, to be compared."""
+        return (
+            self.state, self.place, self.lost, self.scaled, self.origin, self.dropped, self.by, self.crossed,
+            self.leftover, self.zeros,
+        )  # fmt: skip
+
     def join(self, other: Grad) -> Grad:
         if self.state != other.state:
             return Grad("?", scaled=None)
@@ -245,12 +253,13 @@ def backward(
         return NONE
     scaled = any(n.op == "scale" for n in found.nodes)
     stale = []
+    unsure = Grad("?")
     for leaf in found.sure:
         if leaf.cells.get("requires_grad") is not True:
             continue
         old = grad_of(leaf)
         if not sure:
-            run.state.set(leaf.cells, "grad", Grad("?"))
+            run.state.set(leaf.cells, "grad", unsure)
         elif old.state in ("none", "fresh"):
             dropped = old.dropped
             if old.lost is not None and old.origin == place and not leaf.cells.get("grad-read"):
@@ -264,7 +273,7 @@ def backward(
                 stale.append((leaf, old.place))
             run.state.set(leaf.cells, "grad", Grad("stale", place, by=old.by, scaled=scaled))
     for leaf in found.maybe:
-        run.state.set(leaf.cells, "grad", Grad("?"))
+        run.state.set(leaf.cells, "grad", unsure)
     event.stale = tuple(stale)
     return nothing
 
@@ -288,11 +297,11 @@ def taint_all(run: Interpreter, besides: Collection[Leaf] = ()) -> None:
     `besides` are those that surely get one.
     """
     run.notes["taint"] = True
-    known = set(besides)
+    known, unsure = set(besides), Grad("?", scaled=None)
     for obj in run.objects:
         for leaf in optimizer_leaves(obj):
-            if leaf not in known:
-                run.state.set(leaf.cells, "grad", Grad("?", scaled=None))
+            if leaf not in known and leaf.cells.get("grad") is not unsure:
+                run.state.set(leaf.cells, "grad", unsure)
 
 
 def _binding(run: Interpreter, e: ir.Call) -> Place | None:
@@ -427,12 +436,17 @@ def clear(
     zeros: bool = False,
 ) -> None:
     """Gradients are set to None, or (perhaps, with `zeros`) to zero."""
+    put = run.state.set
+    cleared: dict[Grad, Grad] = {}  # many leaves hold the same
     for leaf in leaves:
         old = grad_of(leaf)
-        lost, origin = (old.lost, old.origin) if old.state == "none" else (None, None)
-        if old.state in ("fresh", "stale"):
-            lost, origin = place, old.place
-        run.state.set(leaf.cells, "grad", Grad("none", place, lost, origin=origin, zeros=zeros))
+        new = cleared.get(old)
+        if new is None:
+            lost, origin = (old.lost, old.origin) if old.state == "none" else (None, None)
+            if old.state in ("fresh", "stale"):
+                lost, origin = place, old.place
+            new = cleared[old] = Grad("none", place, lost, origin=origin, zeros=zeros)
+        put(leaf.cells, "grad", new)
     if place is not None:
         run.record(events.Zero(place, run.stack, tuple(leaves), optimizer, run.guards))
 
@@ -742,9 +756,11 @@ def step(run: Interpreter, optimizer: Object, place: Place, via: str = "", closu
     pending = 0
     scaled = again = None
     before: dict[Place | None, None] = {}  # the steps that have applied the stale ones
-    states = {grad_of(leaf).state for leaf in leaves}
-    for leaf in leaves:
-        grad = grad_of(leaf)
+    grads = [grad_of(leaf) for leaf in leaves]
+    states = {grad.state for grad in set(grads)}
+    put = run.state.set
+    applied: dict[Grad, Grad] = {}  # many leaves hold the same
+    for leaf, grad in zip(leaves, grads, strict=True):
         if grad.state == "none" and grad.lost is not None:
             empty.append((leaf, grad.lost))
         elif grad.state == "stale" and grad.place is not None:
@@ -761,15 +777,19 @@ def step(run: Interpreter, optimizer: Object, place: Place, via: str = "", closu
         if grad.state == "fresh" and grad.leftover is not None:
             leftover.append((leaf, *grad.leftover))
         if grad.state in ("fresh", "stale"):
-            run.state.set(leaf.cells, "grad", Grad("used", grad.place, by=place, scaled=grad.scaled))
+            new = applied.get(grad)
+            if new is None:
+                new = applied[grad] = Grad("used", grad.place, by=place, scaled=grad.scaled)
+            put(leaf.cells, "grad", new)
         if grad.state != "none":
             bump(run, leaf.storage, place)
-    run.state.set(optimizer.cells, "stepped", place)
+    put(optimizer.cells, "stepped", place)
+    own = set(leaves)
     for other in run.objects:
-        for leaf in optimizer_leaves(other):
+        for leaf in () if other is optimizer else optimizer_leaves(other):
             grad = grad_of(leaf)
-            if grad.state == "fresh" and grad.crossed is None and leaf not in leaves:
-                run.state.set(leaf.cells, "grad", replace(grad, crossed=place))
+            if grad.state == "fresh" and grad.crossed is None and leaf not in own:
+                put(leaf.cells, "grad", replace(grad, crossed=place))
     run.record(
         events.Step(
             place, run.stack, optimizer, leaves, tuple(empty), pending, tuple(stale), scaled, again, tuple(dropped),
