@@ -244,13 +244,13 @@ class Interpreter:
         return True
 
     def record(self, event: events.Event) -> None:
-        loops: list[Loop] = []
+        loops: tuple[Loop, ...] = ()
         branches = 0
         for frame in self.frames:
             if frame.loops:
-                loops += frame.loops
+                loops += tuple(frame.loops)
             branches += frame.branches
-        event.loops, event.branches = tuple(loops), branches
+        event.loops, event.branches = loops, branches
         self.events.append(event)
 
     @property
@@ -315,23 +315,20 @@ class Interpreter:
 
     def statement_value(self, s: ir.ExprStmt, value: Value) -> None:
         """A value that is thrown away: some of them tell of a mistake."""
-        place = self.place(s.value.at)
-        if (
-            isinstance(value, Context)
-            and isinstance(s.value, ir.Call)
-            and value.before is None
-            and value.mode is not None
-        ):
-            self.record(events.BareContext(place, self.stack, value.name, True))
-        elif isinstance(value, External) and isinstance(s.value, (ir.Attr, ir.Name)):
-            if value.name in MODE_NAMES:
-                self.record(events.BareContext(place, self.stack, value.name, False))
-        elif isinstance(value, Method) and isinstance(s.value, ir.Attr):
-            self.record(events.NotCalled(place, self.stack, value.owner, value.name))
-        elif isinstance(value, Function) and isinstance(s.value, ir.Attr) and value.bound is not None:
-            self.record(events.NotCalled(place, self.stack, value.bound, value.name))
-        elif isinstance(s.value, ir.Call) and isinstance(s.value.func, ir.Attr):
-            self.record(events.Discarded(place, self.stack, value, s.value.func.name))
+        e = s.value
+        if type(e) is ir.Call:
+            if isinstance(value, Context) and value.before is None and value.mode is not None:
+                self.record(events.BareContext(self.place(e.at), self.stack, value.name, True))
+            elif type(e.func) is ir.Attr:
+                self.record(events.Discarded(self.place(e.at), self.stack, value, e.func.name))
+        elif isinstance(value, External):
+            if isinstance(e, (ir.Attr, ir.Name)) and value.name in MODE_NAMES:
+                self.record(events.BareContext(self.place(e.at), self.stack, value.name, False))
+        elif type(e) is ir.Attr:
+            if isinstance(value, Method):
+                self.record(events.NotCalled(self.place(e.at), self.stack, value.owner, value.name))
+            elif isinstance(value, Function) and value.bound is not None:
+                self.record(events.NotCalled(self.place(e.at), self.stack, value.bound, value.name))
 
     def do_assign(self, s: ir.Assign) -> bool:
         value = self.eval(s.value)

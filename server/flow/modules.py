@@ -52,9 +52,9 @@ from .python import Items, iterate
 from .tensors import (
     Inputs,
     bump,
-    graph_of,
     is_average,
     is_packed,
+    leaf_graph,
     packed,
     possible_leaves,
     recorded,
@@ -74,10 +74,11 @@ NEEDS_WHAT_IT_WROTE = frozenset(
 
 def library_class(obj: Object) -> str:
     """The class of torch whose behaviour the object has where the project overrides nothing."""
-    if isinstance(obj.cls, External):
-        return obj.cls.name
-    if isinstance(obj.cls, Class):
-        for base in obj.cls.mro:
+    cls = obj.cls
+    if type(cls) is External:
+        return cls.name
+    if type(cls) is Class:
+        for base in cls.mro:
             if isinstance(base, External) and base.name.startswith("torch."):
                 return base.name
     return ""
@@ -605,11 +606,11 @@ def set_module_item(run: Interpreter, obj: Object, index: Value, value: Value, p
 def call_module(run: Interpreter, obj: Object, args: Args, e: ir.Call | None, through: str = "call") -> Value:
     """`module(x)`: its forward, and its forward hooks."""
     place = run.place(e.at) if e is not None else obj.place
-    cls = library_class(obj)
-    if obj.cells.get("closed"):
+    cls, cells = library_class(obj), obj.cells
+    if cells.get("closed"):
         return Tensor(certain=False)
     member = find(obj.cls, "forward", run)
-    if isinstance(obj.cls, External) and cls in WRAPPERS:
+    if cls in WRAPPERS and isinstance(obj.cls, External):
         inner = obj.attrs.get("module", UNKNOWN)
         result = _calls.call(run, inner, args, e) if isinstance(inner, Value) else UNKNOWN
         if place is not None:
@@ -618,14 +619,14 @@ def call_module(run: Interpreter, obj: Object, args: Args, e: ir.Call | None, th
             event.unsynced = unsynced if isinstance(unsynced, Place) else None
             run.record(event)
         return result
-    if "pre_hooks" in obj.cells:
+    if "pre_hooks" in cells:
         args = _hooks.before_forward(run, obj, args)
     outer, run.compiled = run.compiled, run.compiled or compiled_at(obj)
     if member is not None and isinstance(member[0], Function):
         result = _calls.call(run, bound(member[0], obj), args, e)
     elif member is not None:
         return UNKNOWN
-    elif "items" in obj.cells or cls in CONTAINERS:
+    elif "items" in cells or cls in CONTAINERS:
         result = call_container_module(run, obj, cls, args, e)
     else:
         info = torchlib.module(cls)
@@ -636,14 +637,15 @@ def call_module(run: Interpreter, obj: Object, args: Args, e: ir.Call | None, th
         result = apply_module(run, obj, info, args, place)
     run.compiled = outer
     if place is not None:
-        training = obj.cells.get("training")
-        modes = obj.cells.get("modes")
-        event = events.Forward(place, run.stack, obj, training, run.state.mode, tuple(args.positional), result)
-        event.modes = modes if isinstance(modes, frozenset) else frozenset()
-        event.given = args
-        event.inside, event.autocast = run.frame.instance, run.state.shared.get("autocast")
-        run.record(event)
-    return _hooks.after_forward(run, obj, args, result) if "hooks" in obj.cells else result
+        modes, shared = cells.get("modes"), run.state.shared
+        run.record(
+            events.Forward(
+                place, run.stack, obj, cells.get("training"), run.state.mode, tuple(args.positional), result,
+                modes if isinstance(modes, frozenset) else frozenset(), run.frame.instance, None, args,
+                shared.get("autocast"),
+            )
+        )  # fmt: skip
+    return _hooks.after_forward(run, obj, args, result) if "hooks" in cells else result
 
 
 def compiled_at(obj: Object) -> Place | None:
@@ -666,7 +668,7 @@ def call_container_module(run: Interpreter, obj: Object, cls: str, args: Args, e
     found = Inputs()
     found.add(run, value)
     for leaf in leaves:
-        node, sure = graph_of(Tensor(leaf=leaf, node=leaf.node))
+        node, sure = leaf_graph(leaf)
         if node is not None:
             found.nodes.append(node)
             found.sure = found.sure or sure
@@ -682,12 +684,12 @@ def apply_module(run: Interpreter, obj: Object, info: torchlib.Module, args: Arg
         found.add(run, value)
     lost: list[Cut] = []
     if info.grad == "none" and found.nodes and found.sure and place is not None:
-        lost.append(Cut(info.name.rpartition(".")[2], "op", place, tuple(found.nodes), stack=run.stack))
+        lost.append(Cut(info.short, "op", place, tuple(found.nodes), stack=run.stack))
         found.nodes, found.sure = [], False
     leaf = obj.cells.get("leaf")
     saved: list[tuple[Storage, int]] = []
     if isinstance(leaf, Leaf):
-        node, sure = graph_of(Tensor(leaf=leaf, node=leaf.node))
+        node, sure = leaf_graph(leaf)
         if node is not None:
             if found.nodes or info.name in RECURRENT:
                 save(saved, leaf.storage)
@@ -695,10 +697,11 @@ def apply_module(run: Interpreter, obj: Object, info: torchlib.Module, args: Arg
             found.sure = found.sure or sure
         elif not sure:
             found.unknown = True
-    for name in ("weight", "bias"):
-        replaced = obj.attrs.get(name)
-        if isinstance(replaced, Tensor):
-            found.add(run, replaced)
+    if obj.attrs:
+        for name in ("weight", "bias"):
+            replaced = obj.attrs.get(name)
+            if isinstance(replaced, Tensor):
+                found.add(run, replaced)
     found.cuts.extend(lost)
     rank = module_rank(run, obj, info, found)
     first = args.positional[0] if args.positional else None
@@ -726,7 +729,7 @@ def apply_module(run: Interpreter, obj: Object, info: torchlib.Module, args: Arg
             elif isinstance(first, Tensor) and first.storage is not None and inplace is None:
                 save(saved, first.storage)
     result = recorded(
-        run, info.name.rpartition(".")[2], found, place, rank, storage=out_storage, saved=tuple(saved),
+        run, info.short, found, place, rank, storage=out_storage, saved=tuple(saved),
         saves=True if saved or info.parameters else None, op=info.name, zero=info.grad == "zero",
     )  # fmt: skip
     if info.loss and result.node is not None and isinstance(made_args, Args):

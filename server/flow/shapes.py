@@ -38,10 +38,23 @@ def shaped(tensor: Tensor, shape: Shape | None) -> Tensor:
     """The tensor with its shape, and what that tells of the number of its elements."""
     if shape is None:
         return tensor
-    if all(size == 1 for size in shape):
-        return replace(tensor, shape=shape, rank=SCALAR)
-    several = any(isinstance(size, int) and size > 1 for size in shape)
-    return replace(tensor, shape=shape, rank=MANY if several else tensor.rank)
+    made = replace(tensor)
+    give(made, shape)
+    return made
+
+
+def give(tensor: Tensor, shape: Shape | None) -> None:
+    """Gives a tensor that was just made its shape, and what that tells of the number of its elements."""
+    if shape is None:
+        return
+    rank = SCALAR
+    for size in shape:
+        if isinstance(size, int) and size > 1:
+            rank = MANY
+            break
+        if size != 1:
+            rank = tensor.rank
+    tensor.shape, tensor.rank = shape, rank
 
 
 def of_factory(name: str, args: Args) -> Shape | None:
@@ -109,6 +122,12 @@ def broadcast(shapes: list[Shape]) -> Shape:
 
 def of_op(short: str, elementwise: bool, inputs: list[Value], args: Args | None, shift: int) -> Shape | None:
     """The shape of one operation's result; `args` do not count `self` if `shift` is 1."""
+    for value in inputs:
+        if type(value) is Tensor and value.shape is not None:
+            break
+    else:
+        if short != "stack":
+            return None
     short = short.rstrip("_") or short
     if short == "stack" and inputs and isinstance(inputs[0], Sequence):
         plain = args is not None and len(args.positional) == 1 and not args.keywords and not args.spread

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeGuard
@@ -129,18 +130,25 @@ class Inputs:
                     self.cuts.append(part.cut)
 
 
+def leaf_graph(leaf: Leaf) -> tuple[Node | None, bool]:
+    """The same of a leaf."""
+    flag = leaf.cells.get("requires_grad")
+    if flag is False:
+        return None, True
+    # Made in inference mode, it is a leaf to some operations and none to others.
+    return leaf.node, flag is True and not leaf.cells.get("inference")
+
+
 def graph_of(tensor: Tensor) -> tuple[Node | None, bool]:
     """The graph that a new operation on the tensor would continue, and whether that is sure."""
     if tensor.leaf is not None:
-        flag = tensor.leaf.cells.get("requires_grad")
-        if flag is False:
-            return None, tensor.certain
-        # Made in inference mode, it is a leaf to some operations and none to others.
-        sure = flag is True and tensor.certain and not tensor.leaf.cells.get("inference")
-        return tensor.leaf.node, sure
-    if tensor.node is not None and tensor.node.phi and not flags_hold(tensor.node):
+        node, sure = leaf_graph(tensor.leaf)
+        return node, sure and tensor.certain
+    if tensor.node is None:
+        return None, tensor.certain
+    if tensor.node.phi and not flags_hold(tensor.node):
         return tensor.node, False
-    if tensor.tag in MOVED and tensor.node is not None:
+    if tensor.tag in MOVED:
         # A leaf, or a copy of it: it has a graph either way.
         node = tensor.node
         while node.leaf is None and len(node.inputs) == 1:
@@ -261,16 +269,15 @@ def operate(
 
     `shift` is 1 for a method call, where the positions of `args` do not count `self`.
     """
-    result = compute(run, name, inputs, e, args, shown, shift)
-    if isinstance(result, Tensor):
-        measure = measured(name, inputs)
-        if measure:
-            result = replace(result, measure=measure)
-        op = torchlib.op(name)
-        if op is None or op.reduction is None or result.rank == MANY:
-            broadcasts = op is not None and op.sizes == "broadcast"
-            result = shapes.shaped(result, shapes.of_op(name.rpartition(".")[2], broadcasts, inputs, args, shift))
-    elif isinstance(result, Sequence) and name.rpartition(".")[2] in ("max", "min", "median"):  # values and indices
+    op = torchlib.op(name)
+    if op is None:
+        return UNKNOWN
+    result = compute(run, op, inputs, e, args, shown, shift)
+    if type(result) is Tensor:  # just made: nobody else has it
+        result.measure = measured(name, inputs) or result.measure
+        if op.reduction is None or result.rank == MANY:
+            shapes.give(result, shapes.of_op(op.short, op.sizes == "broadcast", inputs, args, shift))
+    elif isinstance(result, Sequence) and op.short in ("max", "min", "median"):  # values and indices
         items = result.cells.get("items")
         shape = shapes.of_op("amax", False, inputs, args, shift)
         if isinstance(items, tuple) and shape is not None:
@@ -281,12 +288,21 @@ def operate(
 
 def measured(name: str, inputs: list[Value]) -> str:
     """What the result of an operation measures (see `facts.Number.measure`)."""
+    own = _measure(name)
+    if own is not None:
+        return own
+    found = {v.measure for v in inputs if isinstance(v, (Tensor, Number)) and v.measure}
+    return found.pop() if len(found) == 1 else ""
+
+
+@functools.cache
+def _measure(name: str) -> str | None:
+    """What the result of an operation measures whatever goes in; None: what its inputs do."""
     short = name.rpartition(".")[2].rstrip("_")
     if short == "eq":
         return AGREEMENT
     if short in MEASURING:
-        found = {v.measure for v in inputs if isinstance(v, (Tensor, Number)) and v.measure}
-        return found.pop() if len(found) == 1 else ""
+        return None
     if name.startswith("torch.nn.functional."):
         op = torchlib.op(name)
         return LOSS if op is not None and op.reduction is not None else ""
@@ -295,23 +311,21 @@ def measured(name: str, inputs: list[Value]) -> str:
 
 def compute(
     run: Interpreter,
-    name: str,
+    op: torchlib.Op,
     inputs: list[Value],
     e: ir.Expr | ir.Stmt | None,
     args: Args | None = None,
     shown: str = "",
     shift: int = 0,
 ) -> Value:
-    op = torchlib.op(name)
-    if op is None:
-        return UNKNOWN
     place = run.place(e.at) if e is not None else None
-    shown = shown or name.rpartition(".")[2]
+    shown = shown or op.short
     found = Inputs()
     lost: list[Cut] = []
+    apart = op.inputs and op.grad in ("flows", "partial")
     for index, value in enumerate(inputs):
-        flow = op.inputs.get(str(index))
-        if flow in ("none", "zero") and op.grad in ("flows", "partial"):
+        flow = op.inputs.get(str(index)) if apart else None
+        if flow in ("none", "zero"):
             part = Inputs()
             part.add(run, value)
             if part.nodes and part.sure and place is not None:
@@ -321,7 +335,7 @@ def compute(
             found.tensors.extend(part.tensors)
             found.unknown = found.unknown or (part.unknown and flow == "zero")
             continue
-        if index and isinstance(value, Unknown) and op.name.rpartition(".")[2] in SHAPING:
+        if index and isinstance(value, Unknown) and op.short in SHAPING:
             continue  # a size or a dimension
         found.add(run, value)
     if args is not None:
@@ -331,7 +345,7 @@ def compute(
     found.cuts.extend(lost)
     rank = rank_of(run, op, found, args, shift)
     if op.grad == "meta":
-        return meta(run, name, inputs)
+        return meta(run, op.short, inputs)
     if op.grad in ("like", "factory", "int_only"):
         dtype = op.outputs[0].dtype if op.outputs else ""
         kind = INT if dtype in ("int", "bool") else ANY_DTYPE
@@ -341,7 +355,7 @@ def compute(
     if op.grad == "cut_value":
         return value_of(run, op, found, shown, place)
     if op.grad == "raises":
-        return Array(cut_of(run, found, f".{shown}()", "numpy", place)) if "numpy" in name else UNKNOWN
+        return Array(cut_of(run, found, f".{shown}()", "numpy", place)) if "numpy" in op.name else UNKNOWN
     average = op.reduction is not None and is_average(args, op.reduction)
     outputs = op.outputs
     if op.outputs_dim and args is not None and dim_given(op, args):
@@ -368,11 +382,14 @@ def compute(
         return UNKNOWN
     if average and results[0].node is not None:
         results[0].node.average = True
-    if (op.varies and not gives_one(op, inputs, args, shift)) or op.name.rpartition(".")[2] in PARTS:
+    if (op.varies and not gives_one(op, inputs, args, shift)) or op.short in PARTS:
         return Sequence("tuple", {"items": None, "each": results[0]}, place)
     if len(outputs) > 1:
         return Sequence("tuple", {"items": tuple(results)}, place)
     return results[0]
+
+
+FREES = {"always": True, "never": False}  # whether a second backward through an operation raises
 
 
 def one_output(
@@ -399,15 +416,15 @@ def one_output(
     result = recorded(
         run, shown, found, place, rank, kind, storage,
         zero=grad == "zero", error=op.error if grad == "error" else "", sure=sure,
-        saves={"always": True, "never": False}.get(op.frees), view=op.alias != "never" and not op.inplace,
+        saves=FREES.get(op.frees), view=op.alias != "never" and not op.inplace,
         saved=saved_by(run, op, inputs, storage), op=op.name,
     )  # fmt: skip
-    short = op.name.rpartition(".")[2].rstrip("_")
     if op.alias == "always" and result.node is None and not result.inference:
         source = inputs[0] if inputs else None
         if isinstance(source, Tensor) and source.inference:  # a view of an inference tensor is one, wherever it is made
             result = replace(result, inference=True, mode=source.mode, made=source.made)
     if result.node is not None:
+        short = op.short.rstrip("_")
         result.node.average = short == "mean" and rank == SCALAR
         if short in ("div", "mul", "true_divide", "divide", "multiply") and len(inputs) == 2:
             result.node.by = next((v for v in inputs if not isinstance(v, (Tensor, ParameterOf))), None)
@@ -427,7 +444,7 @@ FLAGGED: dict[str, tuple[tuple[str, ...], int]] = {
 
 def gives_one(op: torchlib.Op, inputs: list[Value], args: Args | None, shift: int) -> bool:
     """Whether an operation that may give several tensors surely gives one here."""
-    short = op.name.rpartition(".")[2]
+    short = op.short
     if args is None or args.spread:
         return False
     if short.startswith("atleast_"):
@@ -462,7 +479,7 @@ def recorded(
 ) -> Tensor:
     """The result of a differentiable operation under the present grad mode."""
     mode = run.state.mode
-    cuts = tuple(dict.fromkeys(found.cuts))
+    cuts = tuple(dict.fromkeys(found.cuts)) if found.cuts else ()
     storage = storage or Storage()
     inference = mode.kind == INFERENCE
     kind = "inference" if inference else "mode"
@@ -500,23 +517,21 @@ def recorded(
 def saved_by(run: Interpreter, op: torchlib.Op, inputs: list[Value], out: Storage) -> tuple[tuple[Storage, int], ...]:
     """What the operation keeps for backward, with the version that it has now."""
     saved: list[tuple[Storage, int]] = []
-    # What was learned of an operation in place on several tensors may be of one of the others. Of one tensor it is exact:
-    # `elu_` needs what it has written where `elu` needs its input.
-    plain = torchlib.op(op.name.removesuffix("_")) if op.inplace and op.saves.keys() != {"0"} else None
-    for argument, kept in op.saves.items():
-        if plain is not None:  # it has the same derivative, and the same tensors in it
-            kept = tuple(what for what in kept if what in plain.saves.get(argument, kept))
-        if not argument.isdigit() or int(argument) >= len(inputs):
+    for argument, kept in _kept_by(op.name):
+        if argument >= len(inputs):
             continue
-        value = inputs[int(argument)]
+        value = inputs[argument]
         if isinstance(value, ParameterOf):
             value = as_tensor(value)
-        if not isinstance(value, Tensor) or not graph_of(value)[1] or graph_of(value)[0] is None:
+        if not isinstance(value, Tensor):
+            continue
+        node, sure = graph_of(value)
+        if node is None or not sure:
             continue
         if run.state.mode.records:
-            refuse_inference(run, [inputs[int(w)] for w in kept if w.isdigit() and int(w) < len(inputs)])
+            refuse_inference(run, [inputs[w] for w in kept if w is not None and w < len(inputs)])
         for what in kept:
-            if what == "out":
+            if what is None:
                 first = inputs[0]
                 if op.inplace and isinstance(first, Tensor) and first.storage is not None:
                     now = version(first.storage)  # the write that makes the output is still to come
@@ -524,15 +539,34 @@ def saved_by(run: Interpreter, op: torchlib.Op, inputs: list[Value], out: Storag
                         saved.append((first.storage, now + 1))
                 else:
                     saved.append((out, 0))
-            elif op.inplace and what == "0":
+            elif op.inplace and what == 0:
                 continue
-            elif what.isdigit() and int(what) < len(inputs):
-                other = inputs[int(what)]
+            elif what < len(inputs):
+                other = inputs[what]
                 if isinstance(other, ParameterOf):
                     other = as_tensor(other)
                 if isinstance(other, Tensor) and other.storage is not None:
                     save(saved, other.storage)
     return tuple(saved)
+
+
+@functools.cache
+def _kept_by(name: str) -> tuple[tuple[int, tuple[int | None, ...]], ...]:
+    """For each argument that may require grad: what an operation keeps for backward, by position; None is the output."""
+    op = torchlib.op(name)
+    assert op is not None
+    # What was learned of an operation in place on several tensors may be of one of the others. Of one tensor it is exact:
+    # `elu_` needs what it has written where `elu` needs its input.
+    plain = torchlib.op(op.name.removesuffix("_")) if op.inplace and op.saves.keys() != {"0"} else None
+    found: list[tuple[int, tuple[int | None, ...]]] = []
+    for argument, kept in op.saves.items():
+        if not argument.isdigit():
+            continue
+        if plain is not None:  # it has the same derivative, and the same tensors in it
+            kept = [what for what in kept if what in plain.saves.get(argument, kept)]
+        positions = [None if what == "out" else int(what) for what in kept if what == "out" or what.isdigit()]
+        found.append((int(argument), tuple(positions)))
+    return tuple(found)
 
 
 def refuse_inference(run: Interpreter, values: list[Value]) -> None:
@@ -595,15 +629,15 @@ def rank_of(run: Interpreter, op: torchlib.Op, found: Inputs, args: Args | None,
         tensors = len(found.tensors)
         if args is not None and dim_given(op, args):
             return ANY_RANK
-        if op.name.rpartition(".")[2] in ("max", "min") and (tensors > 1 or found.unknown):
+        if op.short in ("max", "min") and (tensors > 1 or found.unknown):
             return ANY_RANK
         return SCALAR
     if op.shape == "elementwise":
         ranks = {t.rank for t in found.tensors}
         if MANY in ranks:
-            return MANY if op.sizes == "broadcast" or op.name.rpartition(".")[2] in GROWING else ANY_RANK
+            return MANY if op.sizes == "broadcast" or op.short in GROWING else ANY_RANK
         return SCALAR if ranks == {SCALAR} and not found.unknown else ANY_RANK
-    if op.alias == "always" and op.name.rpartition(".")[2] in (
+    if op.alias == "always" and op.short in (
         "view",
         "reshape",
         "t",
@@ -629,8 +663,7 @@ def dim_given(op: torchlib.Op, args: Args) -> bool:
     )
 
 
-def meta(run: Interpreter, name: str, inputs: list[Value]) -> Value:
-    short = name.rpartition(".")[2]
+def meta(run: Interpreter, short: str, inputs: list[Value]) -> Value:
     if short in ("size", "stride") and len(inputs) > 1:
         return Number()
     if short in ("shape", "size", "stride"):

@@ -50,6 +50,7 @@ class Op(NamedTuple):
     """
 
     name: str
+    short: str  # the last word of its name
     grad: str
     shape: str
     sizes: str
@@ -99,6 +100,7 @@ def op(name: str) -> Op | None:
     e = rows[found][0]
     return Op(
         name=name,
+        short=name.rpartition(".")[2],
         grad=e["grad"],
         shape=e.get("shape", "unknown"),
         sizes=e.get("sizes", ""),
@@ -149,6 +151,7 @@ class Module(NamedTuple):
     """
 
     name: str
+    short: str  # the last word of its name
     container: bool  # Sequential, ModuleList, ModuleDict, ParameterList, ParameterDict
     loss: bool
     reduction: int | None  # position of `reduction` in the constructor; None if there is none
@@ -217,6 +220,7 @@ def module(name: str) -> Module | None:
         return None
     return Module(
         name=name,
+        short=name.rpartition(".")[2],
         container=e.get("container", False),
         loss=e.get("loss", False),
         reduction=e.get("reduction"),
