@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import time
 from collections.abc import Callable, Collection, Iterator
 
 from ..findings import Finding, Place, Step
@@ -20,6 +21,7 @@ from .engine import CancelledError, Engine, Findings
 LOG = logging.getLogger(__name__)
 
 PATIENCE = 20  # analyses in a row that messages may stop before one is let run to its end
+GRACE = 0.1  # seconds that an answer may take though others wait
 PAUSE = 0.2  # seconds without work before fixes are prepared: longer than between two keystrokes of most people
 QUIET = 0.3  # seconds more before documents are looked at more closely
 IDLE = 2.0  # seconds more before garbage is collected
@@ -183,6 +185,11 @@ class Analysis:
     def is_disturbed(self) -> bool:
         """Whether something more urgent than what is done at rest has come up."""
         return self._waiting() or self._wake.is_set()
+
+    def impatient(self) -> Callable[[], bool]:
+        """Whether an answer that is being made has taken long enough, now that others wait for theirs."""
+        end = time.monotonic() + GRACE
+        return lambda: time.monotonic() > end and self._waiting()
 
     async def _is_woken(self, seconds: float) -> bool:
         try:

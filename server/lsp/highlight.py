@@ -25,8 +25,10 @@ def register(server: GradlineServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)
     def highlight(params: types.DocumentHighlightParams) -> list[types.DocumentHighlight] | None:
         view = server.view(params.text_document.uri)
-        line = server.engine.line(view.path, view.offset(params.position)) if view is not None else None
-        if view is None or line is None:
+        if view is None:
+            return None
+        line = server.engine.line(view.path, view.offset(params.position), server.analysis.impatient())
+        if line is None:
             return None
         return [
             types.DocumentHighlight(
@@ -42,7 +44,7 @@ def register(server: GradlineServer) -> None:
         if view is None:
             return None
         at = types.Position(params.position.line, params.position.character)
-        found = server.engine.line(view.path, view.offset(at))
+        found = server.engine.line(view.path, view.offset(at), server.analysis.impatient())
         if found is None:
             return None
         steps = [

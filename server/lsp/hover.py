@@ -16,7 +16,7 @@ def register(server: GradlineServer) -> None:
         view = server.view(params.text_document.uri)
         if view is None:
             return None
-        fact = server.engine.fact(view.path, view.offset(params.position))
+        fact = server.engine.fact(view.path, view.offset(params.position), server.analysis.impatient())
         if fact is None:
             return None
         formats = server.client_capabilities.text_document

@@ -140,25 +140,24 @@ class Local:
         rule = find_rule(finding.code)
         return rule.url if rule else ""
 
-    def fact(self, path: str, offset: int) -> Fact | None:
+    def fact(self, path: str, offset: int, cancelled: Callable[[], bool]) -> Fact | None:
         try:
-            known, moved = self._present(path)
-            if known is None:
-                return None
-            if moved is None:
+            known, moved = self._present(path, cancelled)
+            if known is not None and moved is None:
                 return known.fact(offset)
-            # while somebody types, what was seen before the edit is told of what the edit did not touch
-            before = moved.back(offset)
-            fact = known.fact(before) if before is not None else None
-            span = moved.span(fact.start, fact.end) if fact is not None else None
-            if fact is not None and span is not None:
-                return Fact(*span, fact.markdown)
+            if known is not None and moved is not None:
+                # while somebody types, what was seen before the edit is told of what the edit did not touch
+                before = moved.back(offset)
+                fact = known.fact(before) if before is not None else None
+                span = moved.span(fact.start, fact.end) if fact is not None else None
+                if fact is not None and span is not None:
+                    return Fact(*span, fact.markdown)
         except Exception:
             LOG.exception("what is true in %s could not be found out", path)
         return insight.word_fact(self._workspace.project, path, offset)
 
-    def line(self, path: str, offset: int) -> Line | None:
-        known, moved = self._present(path)
+    def line(self, path: str, offset: int, cancelled: Callable[[], bool]) -> Line | None:
+        known, moved = self._present(path, cancelled)
         if known is None or moved is None:
             return known.line(offset) if known is not None else None
         before = moved.back(offset)
@@ -194,17 +193,22 @@ class Local:
             return None, None
         return known, None if known.source.text == source.text else Moved(path, known.source.text, source.text)
 
-    def _present(self, path: str) -> tuple[Insight | None, Moved | None]:
+    def _present(self, path: str, cancelled: Callable[[], bool]) -> tuple[Insight | None, Moved | None]:
         """As `_insight`, the newest that there is; a document that nobody has looked at yet is looked at now."""
         project = self._workspace.project
         ready = insight.ready(project, path)
         if ready is not None:
             return ready, None
         known, moved = self._insight(path)
-        if known is None and (known := insight.insight(project, path)) is not None:
-            known.settle()
-            if path in self._open:
-                self._looked[path] = known
+        if known is None:
+            try:
+                known = insight.insight(project, path, cancelled)
+            except engine.CancelledError:
+                return None, None
+            if known is not None:
+                known.settle()
+                if path in self._open:
+                    self._looked[path] = known
         return known, moved
 
     def _findings(self) -> list[Finding]:

@@ -105,7 +105,7 @@ class Fake:
     def refactor(self, path: str, offset: int, name: str) -> Fix | None:
         return Fix("Tidy up", Applicability.UNSAFE, (Edit(path, offset, offset + 4, ""),))
 
-    def line(self, path: str, offset: int) -> Line | None:
+    def line(self, path: str, offset: int, cancelled: Callable[[], bool]) -> Line | None:
         text = self.source(path).text
         uses = [Use(match.start(), match.end(), "used") for match in re.finditer(r"\bloss\b", text)]
         if not any(use.start <= offset <= use.end for use in uses):
@@ -128,7 +128,7 @@ class Fake:
     def url(self, finding: Finding) -> str:
         return f"https://example.org/{finding.name}"
 
-    def fact(self, path: str, offset: int) -> Fact | None:
+    def fact(self, path: str, offset: int, cancelled: Callable[[], bool]) -> Fact | None:
         for token in self.tokens(path):
             if token.start <= offset <= token.end:
                 return Fact(token.start, token.end, f"**{token.kind}**")
