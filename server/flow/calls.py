@@ -303,8 +303,14 @@ def generator(run: Interpreter, func: Function, frame: Frame, place: Place | Non
         return Sequence("contextmanager", cells)
     leaks = mode if mode.kind != now.kind else None
     code = func.code
-    if leaks is None and isinstance(code, ir.Def) and not code.is_async and _only_yields(code.body):
-        given = [v for v, _ in frame.yields]
+    given = [v for v, _ in frame.yields]
+    if (
+        leaks is None
+        and isinstance(code, ir.Def)
+        and not code.is_async
+        and _only_yields(code.body)
+        and all(_was_there(v, func) for v in given)
+    ):
         if len(given) == sum(isinstance(s, ir.ExprStmt) and isinstance(s.value, ir.Yield) for s in code.body):
             return Sequence("generator", {"items": tuple(given)}, place)
         return Sequence("generator", {"items": None, "each": values, "parts": _apart(given)}, place)
@@ -320,6 +326,24 @@ def _only_yields(body: ir.Body) -> bool:
         elif not isinstance(s, ir.ExprStmt) or not isinstance(s.value, (ir.Yield, ir.YieldFrom, ir.Const)):
             return False
     return True
+
+
+def _was_there(value: Value, func: Function) -> bool:
+    """Whether a generator gives a parameter, or a tensor that something else has made: what it makes itself is made when
+    it is asked for it, and not when the generator is."""
+    if isinstance(value, ParameterOf):
+        return True
+    if not isinstance(value, Tensor):
+        return False
+    if value.leaf is not None or value.node is None:
+        return value.leaf is not None
+    start, end = (func.base + offset for offset in ir.unpack(func.code.at))
+    places = [value.node.place]
+    stack = value.node.stack
+    while stack is not None:
+        places.append(stack.place)
+        stack = stack.up
+    return not any(place is None or (place.path == func.module.path and start <= place.start < end) for place in places)
 
 
 def _apart(values: list[Value]) -> tuple[Value, ...]:

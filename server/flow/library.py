@@ -54,7 +54,7 @@ from .calls import call, escape
 from .interp import Args, Interpreter
 from .modes import ENTERED, make_context
 from .modules import WRAPPERS, call_module_method, initialize, leaves_of, make_module
-from .objects import AVERAGED, MODULE, MODULE_METHODS, is_module
+from .objects import AVERAGED, MODULE, MODULE_METHODS, drawn, is_module
 from .python import b_range, iterate
 from .tensors import Inputs, changed, cut_of, graph_of, lost_here, operate, recorded, rewrap, with_flag
 from .training import Phases, autograd_call, called_event, clear, make_optimizer, parameters_in
@@ -926,7 +926,7 @@ def call_itertools(run: Interpreter, name: str, args: Args) -> Value:
         index = 1 if short.endswith("while") else 0
         if len(args.positional) > index:
             found = iterate(run, args.positional[index], None)
-            return Range(found.each, found.mode)
+            return Range(drawn(run, found.each), found.mode)
     if short == "count":
         return Range(Number())
     if short in ("product", "combinations", "permutations"):
@@ -939,7 +939,7 @@ def call_random(run: Interpreter, name: str, args: Args, e: ir.Call | None) -> V
     if short not in ("sample", "choice", "choices", "shuffle") or not args.positional:
         return Number()
     value = args.positional[0]
-    each = iterate(run, value, None).each
+    each = drawn(run, iterate(run, value, None).each)
     if short == "choice":
         return each
     if short == "shuffle":

@@ -15,6 +15,7 @@ from ..facts import NONE, Class, Const, Function, Mode, Number, Object, Range, T
 from ..state import Changes
 from . import events
 from .interp import UNROLL_LIMIT, Interpreter, Loop, target_names
+from .objects import draw
 from .python import Items, iterate, one_by_one
 from .training import Grad
 
@@ -63,7 +64,9 @@ def run_for(run: Interpreter, s: ir.For) -> bool:
     if length is None and found.items is not None:
         length = len(found.items)
     kind = Loop(0, 0, False, place, iterable, counted, length)
+    many = draw(run, each)
     ended = _repeat(run, s.body, lambda: run.assign(target, each), kind)
+    run.notes["drawn"].difference_update(many)  # type: ignore[attr-defined]
     if found.mode is not None and not ended and run.state.mode is found.mode:
         run.state.mode = before
     if ended:

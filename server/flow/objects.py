@@ -186,7 +186,8 @@ def read_object(run: Interpreter, obj: Object, name: str, e: ir.Attr) -> Value:
             return UNKNOWN
         if name == "module" and isinstance(obj.cls, External) and is_module(found):
             run.record(events.Unwrapped(run.place(e.at), run.stack, obj))
-        return found
+        several = run.notes.get("drawn")
+        return drawn(run, found) if several and obj in several else found  # type: ignore[operator]
     member = find(obj.cls, name, run)
     if member is not None:
         return bind_member(run, obj, member[0], e)
@@ -503,24 +504,43 @@ def loosen(run: Interpreter, target: Sequence, value: Value, values: list[Value]
 # ---------------------------------------------------------------- items
 
 
+DRAWN_LIMIT = 64  # containers in what comes out of one: of more than these little is known anyway
+
+
 def drawn(run: Interpreter, value: T) -> T:
     """What came out of a container of which it is not known what is in it: each time it may be another one.
 
     A loop over such a list is passed twice with the same value; that its graph is walked twice may not be said.
     """
+    draw(run, value)
+    return value
+
+
+def draw(run: Interpreter, value: object) -> list[object]:
+    """Remember that a value is one of many; gives what was not known to be. What stands for all of them is not marked:
+    the sum over a list, a stack, what a comprehension makes of each."""
     several: set[object] = run.notes.setdefault("drawn", set())  # type: ignore[assignment]
+    new: list[object] = []
     todo: list[object] = [value]
+    inside: set[int] = set()  # containers that were looked into: one may hold itself
     while todo:
         part = todo.pop()
         if isinstance(part, Tensor):
-            several.add(part.node)
+            if part.node is not None and part.node not in several:
+                new.append(part.node)
+        elif isinstance(part, Object):
+            if part not in several:
+                new.append(part)  # what is read of it is drawn then
         elif isinstance(part, Method):
             todo.append(part.owner)
         elif isinstance(part, Union):
             todo += part.options
-        elif isinstance(part, Sequence) and isinstance(items := part.cells.get("items"), tuple):
-            todo += (item for item in items if isinstance(item, (Tensor, Method)))
-    return value
+        elif isinstance(part, (Sequence, Mapping)) and id(part) not in inside and len(inside) < DRAWN_LIMIT:
+            inside.add(id(part))
+            items = part.cells.get("items") if isinstance(part, Sequence) else tuple(part.cells.values())
+            todo += items if isinstance(items, tuple) else (part.cells.get("each"),)
+    several.update(new)
+    return new
 
 
 def get_item(run: Interpreter, value: Value, index: Value, e: ir.Sub) -> Value:
@@ -533,7 +553,7 @@ def get_item(run: Interpreter, value: Value, index: Value, e: ir.Sub) -> Value:
                 return items[index.value]
             return UNKNOWN
         if isinstance(index, Sequence) and index.kind == "slice":
-            return slice_of(value, index)
+            return slice_of(run, value, index)
         return drawn(run, element(value))  # type: ignore[return-value]
     if isinstance(value, Mapping):
         if isinstance(index, Const):
@@ -575,7 +595,7 @@ def get_item(run: Interpreter, value: Value, index: Value, e: ir.Sub) -> Value:
     return FOREIGN if isinstance(value, Context) else UNKNOWN
 
 
-def slice_of(value: Sequence, index: Sequence) -> Value:
+def slice_of(run: Interpreter, value: Sequence, index: Sequence) -> Value:
     items, parts = value.cells.get("items"), index.cells.get("items")
     if isinstance(items, tuple) and isinstance(parts, tuple) and all(isinstance(p, Const) for p in parts):
         try:
@@ -583,7 +603,7 @@ def slice_of(value: Sequence, index: Sequence) -> Value:
         except (TypeError, ValueError):
             return UNKNOWN
         return Sequence(value.kind, {"items": chosen}, value.place)
-    return Sequence(value.kind, {"items": None, "each": element(value)}, value.place)
+    return Sequence(value.kind, {"items": None, "each": drawn(run, element(value))}, value.place)
 
 
 def set_item(run: Interpreter, owner: Value, index: Value, value: Value, target: ir.Sub) -> None:

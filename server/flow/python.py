@@ -73,7 +73,7 @@ def iterate(run: Interpreter, value: Value, e: ir.Expr | None) -> Items:
         items = value.cells.get("items")
         if isinstance(items, tuple):
             return Items(join_all(items) if items else UNKNOWN, list(items))  # type: ignore[arg-type]
-        return Items(_objects.drawn(run, element(value)))  # type: ignore[arg-type]
+        return Items(element(value))  # type: ignore[arg-type]
     if isinstance(value, Range):
         return Items(value.each, None, value.mode)
     if isinstance(value, Mapping):
@@ -136,6 +136,7 @@ def unpacked(run: Interpreter, value: Value, count: int, star: int | None) -> li
     if found.items is not None and len(found.items) == count and star is None:
         return found.items
     each = found.each
+    _objects.draw(run, each)
     if isinstance(each, Object) or (isinstance(each, Tensor) and each.leaf is not None):
         each = UNKNOWN  # they are several, of which only one is known
     values: list[Value] = [each] * count
@@ -217,6 +218,7 @@ def _generate(run: Interpreter, e: ir.Comp, level: int, results: list) -> bool:
                 break
             if truth is None:
                 filtered = True
+                _objects.draw(run, item)
                 run.assume(test, True)
                 narrowed = _trainable_only(run, test, generator.target)
                 if narrowed is None:
@@ -489,7 +491,7 @@ def b_sum(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
 def b_max(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     values = args.positional
     if len(values) == 1:
-        values = [iterate(run, values[0], None).each]
+        values = [_objects.drawn(run, iterate(run, values[0], None).each)]
     if values and all(isinstance(v, (Const, Number)) for v in values):
         return _tensors.merged_number(values)
     return join_all(values) if values else UNKNOWN  # type: ignore[return-value]
@@ -625,7 +627,7 @@ def b_next(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
         return ParameterOf(value.leaves, all_of=False)
     if isinstance(value, Range) and value.mode is not None:
         run.state.mode = value.mode
-    each = iterate(run, value, None).each
+    each = _objects.drawn(run, iterate(run, value, None).each)
     if isinstance(value, Sequence) and value.kind == "generator":  # one less is left in it
         for cell, rest in (("items", None), ("parts", None), ("each", each)):
             run.state.set(value.cells, cell, rest)
@@ -662,7 +664,7 @@ def b_filter(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
             value.owner, value.named, kept if trainable else value.leaves, exact=trainable and value.exact,
             place=_place(run, e), trainable_only=trainable,
         )  # fmt: skip
-    return Range(iterate(run, value, None).each)
+    return Range(_objects.drawn(run, iterate(run, value, None).each))
 
 
 def _tests_requires_grad(function: Value) -> bool:

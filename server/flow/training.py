@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from .. import ir, torchlib
@@ -235,11 +235,9 @@ def backward(
             )
         )
     freed: dict[Node, Place] = run.notes.setdefault("freed", {})  # type: ignore[assignment]
-    one = sure and node not in run.notes.get("drawn", ())  # type: ignore[operator]
-    event.freed = (
-        tuple((n, freed[n]) for n in found.nodes if n.saves and isinstance(freed.get(n), Place)) if one else ()
-    )
-    event.changed = _changed(found) if one and not event.freed else ()
+    own = _own(found, node, run.notes.get("drawn")) if sure else ()
+    event.freed = tuple((n, freed[n]) for n in own if n.saves and isinstance(freed.get(n), Place))
+    event.changed = _changed(own) if not event.freed else ()
     if keeps is False:
         for n in found.nodes:
             run.state.set(freed, n, place)  # type: ignore[arg-type]
@@ -358,10 +356,25 @@ def _flag(run: Interpreter, value: Value | None) -> bool | None:
     return False if value is None else run.truth(value)
 
 
-def _changed(found: Walk) -> tuple[tuple[Node, Place], ...]:
+def _own(found: Walk, start: Node, drawn: object) -> list[Node]:
+    """The nodes of a walk that are surely these and no others: not behind what was drawn from many (`objects.drawn`)."""
+    if not isinstance(drawn, set) or drawn.isdisjoint(found.nodes):
+        return found.nodes
+    known = set(found.nodes)
+    seen: set[Node] = set()
+    todo = [start]
+    while todo:
+        node = todo.pop()
+        if node in known and node not in seen and node not in drawn:
+            seen.add(node)
+            todo += node.inputs
+    return [node for node in found.nodes if node in seen]
+
+
+def _changed(nodes: Iterable[Node]) -> tuple[tuple[Node, Place], ...]:
     """Saved tensors that were written in place after they were saved."""
     changed = []
-    for node in found.nodes:
+    for node in nodes:
         for storage, saved_at in node.saved:
             writes = storage.cells.get("writes")
             if isinstance(writes, Writes) and len(writes.places) > saved_at:
@@ -760,6 +773,8 @@ def step(run: Interpreter, optimizer: Object, place: Place, via: str = "", closu
     states = {grad.state for grad in set(grads)}
     put = run.state.set
     applied: dict[Grad, Grad] = {}  # many leaves hold the same
+    several = run.notes.get("drawn")
+    one_of_many = bool(several) and optimizer in several  # type: ignore[operator]
     for leaf, grad in zip(leaves, grads, strict=True):
         if grad.state == "none" and grad.lost is not None:
             empty.append((leaf, grad.lost))
@@ -779,9 +794,10 @@ def step(run: Interpreter, optimizer: Object, place: Place, via: str = "", closu
         if grad.state in ("fresh", "stale"):
             new = applied.get(grad)
             if new is None:
-                new = applied[grad] = Grad("used", grad.place, by=place, scaled=grad.scaled)
+                new = Grad("used", grad.place, by=place, scaled=grad.scaled)
+                new = applied[grad] = Grad("?", scaled=None) if one_of_many else new
             put(leaf.cells, "grad", new)
-        if grad.state != "none":
+        if grad.state != "none" and not one_of_many:
             bump(run, leaf.storage, place)
     put(optimizer.cells, "stepped", place)
     own = set(leaves)
