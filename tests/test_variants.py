@@ -94,6 +94,18 @@ for _ in range(3):
     pair(torch.randn(8, 4)).mean().backward()
     opt.step()
 """,
+    "an update by hand between two backwards": """
+torch.manual_seed(0)
+x, y = torch.randn(8, 4), torch.randn(8, 2)
+model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+first, second = F.mse_loss(model(x), y), F.l1_loss(model(x), y)
+first.backward()
+with torch.no_grad():
+    for p in model.parameters():
+        p -= 0.1 * p.grad  # error: [inplace-saved-tensor]
+second.backward()  # because: needs the value as it was
+""",
     "batches split off an inference tensor": """
 encoder, net = nn.Linear(4, 4), nn.Linear(4, 1)
 with torch.inference_mode():  # error: [inference-tensor]
@@ -732,6 +744,141 @@ for x in torch.randn(5, 8, 4):
 }
 
 RIGHT = {
+    "updates by hand of some parameters, or of none": """
+torch.manual_seed(0)
+x, y = torch.randn(8, 4), torch.randn(8, 2)
+model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+a, b = F.mse_loss(model(x), y), F.l1_loss(model(x), y)
+a.backward()
+with torch.no_grad():
+    for name, p in model.named_parameters():
+        if "bias" in name:
+            p -= 0.1 * p.grad
+b.backward()
+a, b = F.mse_loss(model(x), y), F.l1_loss(model(x), y)
+a.backward()
+with torch.no_grad():
+    for p in model.parameters():
+        if p.dim() > 5:
+            p -= 0.1 * p.grad
+    for p in list(model.parameters())[1:2]:
+        p -= 0.1 * p.grad
+    for p in [model[0].bias, model[2].bias]:
+        p -= 0.1 * p.grad
+    model[0].bias.zero_()
+    for m in model:
+        if hasattr(m, "bias"):
+            m.bias.add_(1)
+b.backward()
+""",
+    "averages and clamps by hand": """
+torch.manual_seed(0)
+x, y = torch.randn(8, 4), torch.randn(8, 2)
+model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+import copy
+target = copy.deepcopy(model)
+for _ in range(2):
+    q = model(x)
+    with torch.no_grad():
+        for p, t in zip(model.parameters(), target.parameters()):
+            t.mul_(0.9).add_(0.1 * p)
+    tq = target(x)
+    loss = F.mse_loss(q, tq.detach())
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    with torch.no_grad():
+        for p in model.parameters():
+            p.clamp_(-1, 1)
+            p.copy_(p * 0.99)
+for p in target.parameters(): p.requires_grad_(False)
+for _ in range(2):
+    q = model(x)
+    loss = F.mse_loss(q, target(x))
+    with torch.no_grad():
+        for p, t in zip(model.parameters(), target.parameters()):
+            t.lerp_(p, 0.1)
+    loss.backward()
+""",
+    "updates by hand whose old values nobody needs": """
+torch.manual_seed(0)
+x, y = torch.randn(8, 4), torch.randn(8, 2)
+model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+fc = nn.Linear(4, 2)
+loss = fc(x).pow(2).mean()
+with torch.no_grad():
+    for p in fc.parameters():
+        p.mul_(0.9)
+loss.backward()
+z = x.clone().requires_grad_()
+loss = fc(z.detach()).pow(2).mean()
+with torch.no_grad():
+    for p in fc.parameters():
+        p.mul_(0.9)
+loss.backward()
+w1, w2 = nn.Parameter(torch.randn(4, 4)), nn.Parameter(torch.randn(4))
+loss = (x @ w1 + w2).pow(2).mean()
+with torch.no_grad():
+    for p in [w1, w2]:
+        p.mul_(0.9)
+loss.backward()
+model[0].requires_grad_(False)
+loss = model(x).pow(2).mean()
+with torch.no_grad():
+    for p in model[0].parameters():
+        p.mul_(0.9)
+loss.backward()
+""",
+    "updates by hand between forwards": """
+torch.manual_seed(0)
+x, y = torch.randn(8, 4), torch.randn(8, 2)
+model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+eps = 0.01
+for _ in range(2):
+    loss = F.mse_loss(model(x), y)
+    loss.backward()
+    with torch.no_grad():
+        for p in model.parameters():
+            p.add_(eps * p.grad)
+    F.mse_loss(model(x), y).backward()
+    with torch.no_grad():
+        for p in model.parameters():
+            p.sub_(eps * p.grad)
+    opt.step(); opt.zero_grad()
+def parameters(model):
+    for p in model.parameters():
+        yield p
+for _ in range(2):
+    a, b = F.mse_loss(model(x), y), F.l1_loss(model(x), y)
+    a.backward(retain_graph=True)
+    b.backward()
+    with torch.no_grad():
+        for p in parameters(model):
+            p.sub_(0.1 * p.grad)
+            p.grad = None
+""",
+    "a step or a write that may not be": """
+torch.manual_seed(0)
+x, y = torch.randn(8, 4), torch.randn(8, 2)
+model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+for i in range(3):
+    a, b = F.mse_loss(model(x), y), F.l1_loss(model(x), y)
+    a.backward(retain_graph=True)
+    if random.random() > 2:
+        opt.step()
+    b.backward()
+    opt.step()
+    opt.zero_grad()
+h = model[0](x).exp()
+if x.sum() > 100:
+    h.mul_(2)
+h.sum().backward()
+""",
     "generators of parameters": """
 class Pair:
     def __init__(self):

@@ -603,7 +603,10 @@ def slice_of(run: Interpreter, value: Sequence, index: Sequence) -> Value:
         except (TypeError, ValueError):
             return UNKNOWN
         return Sequence(value.kind, {"items": chosen}, value.place)
-    return Sequence(value.kind, {"items": None, "each": drawn(run, element(value))}, value.place)
+    each = drawn(run, element(value))
+    if isinstance(each, ParameterOf):
+        each = ParameterOf(each.leaves, all_of=False)
+    return Sequence(value.kind, {"items": None, "each": each}, value.place)
 
 
 def set_item(run: Interpreter, owner: Value, index: Value, value: Value, target: ir.Sub) -> None:

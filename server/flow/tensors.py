@@ -853,6 +853,9 @@ def written(
         bump(run, target.storage, place)
     leaves = (target.leaf,) if target.leaf is not None else ()
     below = old.leaves if isinstance(old, ParameterOf) else behind_data(target)
+    if isinstance(old, ParameterOf) and old.all_of and [one.kind for one in old.leaves] != ["weights"]:
+        for one in old.leaves:  # in a loop over all of them, and not by their names, where it may be the bias alone
+            bump(run, one.storage, place)
     for one in below:
         one.cells["written"] = True
     keep_by_hand(run, target)
@@ -895,7 +898,7 @@ def leaf_below(target: Tensor) -> Leaf | None:
 
 
 def bump(run: Interpreter, storage: Storage, place: Place) -> None:
-    writes = storage.cells.get("writes", NO_WRITES)
+    writes = storage.cells.setdefault("writes", NO_WRITES)  # a branch that writes nothing leaves it so
     run.state.set(storage.cells, "writes", writes.add(place) if isinstance(writes, Writes) else Writes((), False))
 
 

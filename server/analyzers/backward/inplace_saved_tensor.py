@@ -20,6 +20,7 @@ def check(flow: Flow) -> Iterable[Finding]:
     for event in flow.of(events.Backward):
         if not event.changed:
             continue
+        own = any(one.place == event.changed[0][1] and one.leaf is not None for one in flow.of(events.InPlace))
         node, place = event.changed[0]
         trail = [Step(event.value_place, say("this backward needs the value as it was, and raises"))]
         if node.place is not None:
@@ -27,7 +28,7 @@ def check(flow: Flow) -> Iterable[Finding]:
         yield Finding(
             "", "", RULE.severity, place,
             say("{code} changes a tensor in place that the backward of {loss} needs as it was, and which then "
-                "raises", code=flow.code(place), loss=flow.code(event.value_place)), tuple(trail),
+                "raises", code=flow.code(place), loss=flow.code(event.value_place)), tuple(trail), data=(("parameter", own),),
         )  # fmt: skip
 
 
@@ -35,8 +36,11 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     """Make a new tensor instead.
 
     Needs: the place is what changes it: the statement (`out += x`), the call (`h.mul_(2)`, `optimizer.step()`), or the
-    call that makes the layer (`nn.ReLU(inplace=True)`); the trail begins with the receiver of the backward.
+    call that makes the layer (`nn.ReLU(inplace=True)`); the trail begins with the receiver of the backward. There is none
+    for a parameter that is written: a new tensor would be no parameter.
     """
+    if finding.get("parameter"):
+        return None
     place = finding.place
     tree = context.scope_tree(place)
     if tree is None:

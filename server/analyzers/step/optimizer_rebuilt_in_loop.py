@@ -90,7 +90,7 @@ def _step_between(flow: Flow, before: events.OptimizerMade, after: events.Optimi
     places = {step.place for step in steps}
     for leaf in before.leaves:
         writes = leaf.storage.cells.get("writes")
-        if isinstance(writes, Writes) and not set(writes.places) <= places:
+        if isinstance(writes, Writes) and not (writes.exact and set(writes.places) <= places):
             return None  # the weights are set anew
     return steps[0] if steps else None
 
