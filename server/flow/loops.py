@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from .. import ir
-from ..facts import NONE, Class, Const, Function, Mode, Number, Object, Range, Tensor, replace
+from ..facts import NONE, Class, Const, Function, Mode, Number, Object, Range, Sequence, Tensor, replace
 from ..state import Changes
 from . import events
 from .interp import UNROLL_LIMIT, Interpreter, Loop, target_names
@@ -64,9 +64,11 @@ def run_for(run: Interpreter, s: ir.For) -> bool:
     if length is None and found.items is not None:
         length = len(found.items)
     kind = Loop(0, 0, False, place, iterable, counted, length)
-    many = draw(run, each)
+    made = isinstance(iterable, Sequence) and iterable.kind != "generator"
+    many = draw(run, each, made)
     ended = _repeat(run, s.body, lambda: run.assign(target, each), kind)
-    run.notes["drawn"].difference_update(many)  # type: ignore[attr-defined]
+    for one in many:
+        run.notes["drawn"].pop(one, None)  # type: ignore[attr-defined]
     if found.mode is not None and not ended and run.state.mode is found.mode:
         run.state.mode = before
     if ended:

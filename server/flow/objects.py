@@ -36,6 +36,7 @@ from ..facts import (
     Unknown,
     Value,
     Wrapped,
+    alternatives,
     element,
     join,
     join_all,
@@ -504,22 +505,26 @@ def loosen(run: Interpreter, target: Sequence, value: Value, values: list[Value]
 # ---------------------------------------------------------------- items
 
 
+LAZY = -1  # in the place of the number of events before it was drawn
 DRAWN_LIMIT = 64  # containers in what comes out of one: of more than these little is known anyway
 
 
-def drawn(run: Interpreter, value: T) -> T:
+def drawn(run: Interpreter, value: T, made: bool = False) -> T:
     """What came out of a container of which it is not known what is in it: each time it may be another one.
 
     A loop over such a list is passed twice with the same value; that its graph is walked twice may not be said.
     """
-    draw(run, value)
+    draw(run, value, made)
     return value
 
 
-def draw(run: Interpreter, value: object) -> list[object]:
+def draw(run: Interpreter, value: object, made: bool = False) -> list[object]:
     """Remember that a value is one of many; gives what was not known to be. What stands for all of them is not marked:
-    the sum over a list, a stack, what a comprehension makes of each."""
-    several: set[object] = run.notes.setdefault("drawn", set())  # type: ignore[assignment]
+    the sum over a list, a stack, what a comprehension makes of each.
+
+    `made`: they are all there already, and none is made when it is asked for.
+    """
+    several: dict[object, int] = run.notes.setdefault("drawn", {})  # type: ignore[assignment]
     new: list[object] = []
     todo: list[object] = [value]
     inside: set[int] = set()  # containers that were looked into: one may hold itself
@@ -529,6 +534,7 @@ def draw(run: Interpreter, value: object) -> list[object]:
             if part.node is not None and part.node not in several:
                 new.append(part.node)
         elif isinstance(part, Object):
+            note_many(run, part)
             if part not in several:
                 new.append(part)  # what is read of it is drawn then
         elif isinstance(part, Method):
@@ -539,8 +545,18 @@ def draw(run: Interpreter, value: object) -> list[object]:
             inside.add(id(part))
             items = part.cells.get("items") if isinstance(part, Sequence) else tuple(part.cells.values())
             todo += items if isinstance(items, tuple) else (part.cells.get("each"),)
-    several.update(new)
+    several.update(dict.fromkeys(new, len(run.events) if made else LAZY))
     return new
+
+
+def note_many(run: Interpreter, value: object) -> None:
+    """Remember the modules and leaves of which a value that stands for many may be one."""
+    for part in alternatives(value) if isinstance(value, Value) else ():
+        if isinstance(part, Object) or (isinstance(part, Tensor) and part.leaf is not None):
+            run.notes.setdefault("many", set()).add(part if isinstance(part, Object) else part.leaf)  # type: ignore[union-attr]
+        elif isinstance(part, Sequence) and isinstance(items := part.cells.get("items"), tuple):
+            for item in items:
+                note_many(run, item)
 
 
 def get_item(run: Interpreter, value: Value, index: Value, e: ir.Sub) -> Value:
@@ -554,7 +570,7 @@ def get_item(run: Interpreter, value: Value, index: Value, e: ir.Sub) -> Value:
             return UNKNOWN
         if isinstance(index, Sequence) and index.kind == "slice":
             return slice_of(run, value, index)
-        return drawn(run, element(value))  # type: ignore[return-value]
+        return drawn(run, element(value), made=items is None and value.kind != "generator")  # type: ignore[return-value]
     if isinstance(value, Mapping):
         if isinstance(index, Const):
             try:
@@ -564,7 +580,7 @@ def get_item(run: Interpreter, value: Value, index: Value, e: ir.Sub) -> Value:
             if isinstance(found, Value):
                 return found
             rest = value.cells.get("rest")
-            return drawn(run, rest) if isinstance(rest, Value) else UNKNOWN
+            return drawn(run, rest, made=True) if isinstance(rest, Value) else UNKNOWN
         options = [v for v in value.cells.values() if isinstance(v, Value)]
         return drawn(run, join_all(options)) if options else UNKNOWN  # type: ignore[return-value]
     if isinstance(value, (Tensor, ParameterOf)):

@@ -73,8 +73,10 @@ def iterate(run: Interpreter, value: Value, e: ir.Expr | None) -> Items:
         items = value.cells.get("items")
         if isinstance(items, tuple):
             return Items(join_all(items) if items else UNKNOWN, list(items))  # type: ignore[arg-type]
+        _objects.note_many(run, element(value))
         return Items(element(value))  # type: ignore[arg-type]
     if isinstance(value, Range):
+        _objects.note_many(run, value.each)
         return Items(value.each, None, value.mode)
     if isinstance(value, Mapping):
         keys = [Const(k[1]) for k in value.cells if isinstance(k, tuple)]
@@ -811,7 +813,7 @@ def _sequence_method(run: Interpreter, owner: Sequence, name: str, args: Args, e
         if isinstance(items, tuple) and items and name == "pop" and not args.positional and not run.frame.repeating:
             run.state.set(owner.cells, "items", items[:-1])
             return items[-1]
-        result = _objects.drawn(run, element(owner))
+        result = _objects.drawn(run, element(owner), made=True)
         run.state.set(owner.cells, "each", result)
         run.state.set(owner.cells, "items", None)
         run.state.set(owner.cells, "surely", Surely())

@@ -30,6 +30,7 @@ from ..facts import (
     Parameters,
     Range,
     Sequence,
+    Storage,
     Tensor,
     Text,
     Union,
@@ -237,7 +238,7 @@ def backward(
     freed: dict[Node, Place] = run.notes.setdefault("freed", {})  # type: ignore[assignment]
     own = _own(found, node, run.notes.get("drawn")) if sure else ()
     event.freed = tuple((n, freed[n]) for n in own if n.saves and isinstance(freed.get(n), Place))
-    event.changed = _changed(own) if not event.freed else ()
+    event.changed = (_changed(own) or _queued(run, found, own)) if not event.freed else ()
     if keeps is False:
         for n in found.nodes:
             run.state.set(freed, n, place)  # type: ignore[arg-type]
@@ -358,7 +359,7 @@ def _flag(run: Interpreter, value: Value | None) -> bool | None:
 
 def _own(found: Walk, start: Node, drawn: object) -> list[Node]:
     """The nodes of a walk that are surely these and no others: not behind what was drawn from many (`objects.drawn`)."""
-    if not isinstance(drawn, set) or drawn.isdisjoint(found.nodes):
+    if not isinstance(drawn, dict) or drawn.keys().isdisjoint(found.nodes):
         return found.nodes
     known = set(found.nodes)
     seen: set[Node] = set()
@@ -371,15 +372,36 @@ def _own(found: Walk, start: Node, drawn: object) -> list[Node]:
     return [node for node in found.nodes if node in seen]
 
 
+def _queued(run: Interpreter, found: Walk, own: Collection[Node]) -> tuple[tuple[Node, Place], ...]:
+    """The same for what was drawn from a list in which everything was there before: a step that the loop takes for one
+    of them changes the weights that all the others have saved."""
+    if len(own) == len(found.nodes) or run.guesses:
+        return ()
+    drawn: dict[object, int] = run.notes.get("drawn", {})  # type: ignore[assignment]
+    times = [drawn[node] for node in found.nodes if node in drawn]
+    if not times or min(times) == _objects.LAZY:
+        return ()
+    steps = {event.place for event in run.events[min(times) :] if isinstance(event, events.Step)}
+    many: set[object] = run.notes.get("many", set())  # type: ignore[assignment]
+    theirs = {leaf for one in many if isinstance(one, Object) for leaf in _modules.leaves_of(run, one)[0]}
+    single = {id(leaf.storage) for leaf in found.sure if leaf not in theirs and leaf not in many}
+    # What each of the many has of its own may be another one's.
+    behind = (node for node in found.nodes if node not in set(own))
+    return tuple((node, place) for node, storage, place in _writes(behind) if id(storage) in single and place in steps)
+
+
 def _changed(nodes: Iterable[Node]) -> tuple[tuple[Node, Place], ...]:
     """Saved tensors that were written in place after they were saved."""
-    changed = []
+    return tuple((node, place) for node, _, place in _writes(nodes))
+
+
+def _writes(nodes: Iterable[Node]) -> Iterator[tuple[Node, Storage, Place]]:
+    """The tensors that nodes have saved and that were written since, and the first place that did."""
     for node in nodes:
         for storage, saved_at in node.saved:
             writes = storage.cells.get("writes")
             if isinstance(writes, Writes) and len(writes.places) > saved_at:
-                changed.append((node, writes.places[saved_at]))
-    return tuple(changed)
+                yield node, storage, writes.places[saved_at]
 
 
 def number_method(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Call) -> Value:
