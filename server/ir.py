@@ -438,3 +438,21 @@ def nodes(tree: object) -> Iterator[Any]:
             if hasattr(parts, "_fields"):
                 yield parts
             stack.extend(parts)
+
+
+def same_name(a: Expr, b: Expr) -> bool:
+    """Whether two expressions are the same name, or the same attribute of a name."""
+    if isinstance(a, Name):
+        return isinstance(b, Name) and a.id == b.id
+    return isinstance(a, Attr) and isinstance(b, Attr) and a.name == b.name and same_name(a.value, b.value)
+
+
+def target_names(target: Expr, names: set[str]) -> None:
+    """Add the names that an assignment target binds."""
+    if isinstance(target, Name):
+        names.add(target.id)
+    elif isinstance(target, (Tuple, List)):
+        for item in target.items:
+            target_names(item, names)
+    elif isinstance(target, Star):
+        target_names(target.value, names)

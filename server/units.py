@@ -120,13 +120,11 @@ class Unit:
 
     @property
     def _reading(self) -> Reading:
-        from . import reading  # reading a broken text applies the cut again: the two know each other
-
         shape = self.shape
         if not shape.regions:
-            return reading.reading(self.text)
+            return _texts.reading(self.text)
         if shape.reading is None:
-            shape.reading = reading.skeleton(self.text, shape.regions)
+            shape.reading = _texts.skeleton(self.text, shape.regions)
         return shape.reading
 
 
@@ -597,3 +595,7 @@ def walk(units: tuple[Unit, ...]) -> Iterator[Unit]:
     for unit in units:
         yield unit
         yield from walk(unit.children)
+
+
+# Reading a broken text applies the cut again: the two know each other.
+from . import reading as _texts  # noqa: E402

@@ -15,7 +15,7 @@ from gradline.facts import Array, Const, Mode, Number, Tensor, Value
 from gradline.findings import Place
 from gradline.flow import events, interpret, program
 from gradline.flow.interp import Interpreter
-from gradline.flow.tensors import graph_of
+from gradline.flow.operations import graph_of
 from gradline.project import Project
 
 HEAD = """\

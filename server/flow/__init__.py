@@ -20,7 +20,8 @@ from ..findings import Place
 from ..project import Module, Project
 from ..units import Unit
 from . import events, naming, scopes
-from .interp import ALONE_DEPTH_LIMIT, ALONE_STEP_LIMIT, Args, Interpreter, OutOfSteps, StoppedError, Watch
+from .frames import Args
+from .interp import ALONE_DEPTH_LIMIT, ALONE_STEP_LIMIT, Interpreter, OutOfSteps, StoppedError, Watch
 from .modules import library_class
 from .standalone import call_alone, function_alone
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .. import ir, torchlib
 from ..facts import (
     FALSE,
@@ -43,10 +45,13 @@ from ..facts import (
     same,
 )
 from ..findings import Place
-from .interp import Args, Frame, Interpreter
+from .frames import Args, Frame
 from .objects import bound, find, is_module
+from .operations import flatten, graph_of
 from .python import call_builtin, call_container
-from .tensors import flatten, graph_of
+
+if TYPE_CHECKING:
+    from .interp import Interpreter
 
 
 def call(run: Interpreter, func: Value, args: Args, e: ir.Call | None) -> Value:

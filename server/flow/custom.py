@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from .. import ir, torchlib
 from ..facts import (
@@ -28,9 +29,12 @@ from ..findings import Place
 from ..messages import say
 from . import events
 from .calls import call
-from .interp import Args, Interpreter
+from .frames import Args
 from .objects import find
-from .tensors import Inputs, as_tensor, lost_here, recorded
+from .operations import Inputs, as_tensor, lost_here, recorded
+
+if TYPE_CHECKING:
+    from .interp import Interpreter
 
 BASE = "torch.autograd.Function"
 # Methods of a tensor that give one tensor, whatever their arguments are, beyond those that the facts know.

@@ -14,7 +14,7 @@ from ..facts import Cut, Frames, Leaf, Mode, Node, Object, Tensor, Value
 from ..findings import Place
 
 if TYPE_CHECKING:
-    from .interp import Args, Loop
+    from .frames import Args, Loop
     from .training import Grad
 
 

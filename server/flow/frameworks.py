@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from .. import ir
 from ..facts import Class, Const, External, Function, Mapping, Number, Object, Tensor, Union, Value
 from ..findings import Place
 from . import events
-from .interp import Interpreter
 from .objects import find
+
+if TYPE_CHECKING:
+    from .interp import Interpreter
 
 STEP = "training_step"
 # Whoever defines one of these takes the loss into his own hands.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .. import ir
 from ..facts import (
     FLOAT,
@@ -20,7 +22,10 @@ from ..facts import (
 )
 from ..findings import Place
 from . import events
-from .interp import Args, Interpreter
+from .frames import Args
+
+if TYPE_CHECKING:
+    from .interp import Interpreter
 
 TRANSFORMS = frozenset({"torch.func.grad", "torch.func.grad_and_value"})
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .. import ir
 from ..facts import (
     FLOAT,
@@ -22,7 +24,11 @@ from ..facts import (
 )
 from ..findings import Place
 from . import events
-from .interp import Args, Interpreter
+from .frames import Args
+from .operations import graph_of
+
+if TYPE_CHECKING:
+    from .interp import Interpreter
 
 HANDLE = "torch.utils.hooks.RemovableHandle"
 # Where a module keeps its hooks, by the method that registers them.
@@ -111,7 +117,7 @@ def after_accumulation(run: Interpreter, args: Args) -> None:
 
 def check_tensor_hook(run: Interpreter, tensor: Tensor, hook: Value, place: Place) -> None:
     """Record `Raised` if a hook of a tensor surely returns something else than a gradient of the tensor's size."""
-    if not isinstance(hook, Function) or _tensors.graph_of(tensor)[0] is None:
+    if not isinstance(hook, Function) or graph_of(tensor)[0] is None:
         return
     gradient = Tensor(rank=tensor.rank, dtype=FLOAT, shape=tensor.shape)
     result = _tried(run, hook, [gradient])
@@ -176,4 +182,3 @@ def _other_size(tensor: Tensor, result: Tensor) -> bool:
 
 # The parts of the interpreter know each other: these come when this one is complete.
 from . import calls as _calls  # noqa: E402
-from . import tensors as _tensors  # noqa: E402

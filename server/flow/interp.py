@@ -9,15 +9,12 @@ missing `zero_grad` show), and every bound is a named constant below.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 
 from .. import ir, torchlib
 from ..facts import (
-    FALSE,
     MAYBE,
     NONE,
     ON,
-    TRUE,
     UNKNOWN,
     Class,
     Const,
@@ -35,19 +32,17 @@ from ..facts import (
     Sequence,
     Surely,
     Tensor,
-    Text,
     Union,
     Unknown,
     Value,
     element,
-    join,
-    join_all,
 )
 from ..findings import Place
 from ..project import Module, Project
 from ..state import Changes, State
-from ..units import Unit
-from . import events, scopes
+from . import calls, events, loops, modes, modules, objects, python, scopes
+from .expressions import EXPRESSIONS
+from .frames import Args, Frame, Loop
 from .scopes import LAZY
 
 # Bounds. Each is generous for hand-written training code; what is passed ends the path without a claim.
@@ -55,7 +50,6 @@ STEP_LIMIT = (
     50_000  # statements and calls for one entry point: about a second; of 120 scripts of public packages one has more
 )
 DEPTH_LIMIT = 24  # calls inside calls; the deepest chain of three large packages is 14
-UNROLL_LIMIT = 6  # a literal sequence this short is passed item by item (`for phase in ("train", "val")`)
 ALONE_STEP_LIMIT = 1_500  # the same for a function that is judged alone: it is one of very many
 ALONE_DEPTH_LIMIT = 3  # and the frames above which its calls are not followed: it and what it calls
 LOOK_UP = 256  # steps after which it is asked whether somebody waits: some milliseconds
@@ -75,101 +69,6 @@ class StoppedError(Exception):
 
 class OutOfSteps(Exception):
     """The entry point is too large to be judged; what was found until then is kept, absences are not claimed."""
-
-
-@dataclass(eq=False)
-class Loop:
-    mark: int
-    cleanups: int
-    unrolled: bool = False  # the iterations are passed one by one
-    place: Place | None = None  # what it iterates over, or its condition
-    over: Value = UNKNOWN  # the iterable; NONE for `while`
-    counted: bool = False  # over `range(...)`
-    length: int | None = None  # the number of iterations, where it is known
-    index: int = 0  # which pass over the body this is
-    breaks: list[Changes] = field(default_factory=list)
-    continues: list[Changes] = field(default_factory=list)
-
-
-@dataclass(eq=False)
-class Frame:
-    """One running body of code."""
-
-    scope: Scope
-    module: Module
-    unit: Unit | None
-    base: int
-    function: Function | None = None
-    mark: int = 0
-    exits: list[tuple[Value, Changes | None]] = field(default_factory=list)  # None: the state is as it was left
-    forks: int = 0  # how many ways through its code are open that will be undone and joined with others
-    cleanups: list[Callable[[], object]] = field(default_factory=list)
-    loops: list[Loop] = field(default_factory=list)
-    yields: list[tuple[Value, Mode]] = field(default_factory=list)
-    protected: bool = True  # each `yield` stands in a block whose end runs on an exception too
-    instance: Object | None = None  # the module whose forward this is
-    cls: Class | None = None  # the class whose body or method this is
-    looked: list[ir.Expr] = field(default_factory=list)  # of which `.grad` it was asked whether it is None
-    branches: int = 0  # how many unknown conditions the present statement depends on
-    guards: list[events.Guard] = field(default_factory=list)
-
-    @property
-    def repeating(self) -> bool:
-        """Inside a loop of which not each iteration is passed."""
-        return any(not loop.unrolled for loop in self.loops)
-
-
-class Args:
-    """Evaluated arguments; `spread` says that there may be more than the known ones (`*args`, `**kwargs`)."""
-
-    __slots__ = ("_ats", "_base", "_keyword_ats", "_path", "_places", "keywords", "members", "positional", "spread")
-
-    def __init__(
-        self,
-        positional: list[Value],
-        keywords: dict[str, Value],
-        spread: bool = False,
-        places: list[Place] | None = None,
-    ) -> None:
-        self.positional, self.keywords, self.spread = positional, keywords, spread
-        # All positional arguments, not in order, if `*args` hides how many there are.
-        self.members: tuple[Value, ...] | None = None
-        self._places = places
-        self._ats: list[int] = []
-        self._keyword_ats: dict[str, int] = {}
-        self._path, self._base = "", 0
-
-    def written(self, path: str, base: int, ats: list[int], keyword_ats: dict[str, int]) -> None:
-        """Where the arguments stand: `Place`s are made of it when they are asked for, which is rare."""
-        self._path, self._base, self._ats, self._keyword_ats = path, base, ats, keyword_ats
-
-    @property
-    def places(self) -> list[Place]:
-        """The places of the positional arguments, as far as they are known."""
-        if self._places is None:
-            self._places = [self._place(at) for at in self._ats]
-        return self._places
-
-    def _place(self, at: int) -> Place:
-        start, end = ir.unpack(at)
-        return Place(self._path, self._base + start, self._base + end)
-
-    def get(self, index: int | None, name: str, default: Value | None = None) -> Value | None:
-        """The argument at a position or under a name; UNKNOWN if it may be in what was spread."""
-        if name in self.keywords:
-            return self.keywords[name]
-        if index is not None and index < len(self.positional):
-            return self.positional[index]
-        return UNKNOWN if self.spread else default
-
-    def place(self, index: int, name: str) -> Place | None:
-        """Where the argument at a position or under a name is written."""
-        if name in self._keyword_ats:
-            return self._place(self._keyword_ats[name])
-        return self.places[index] if index < len(self.places) else None
-
-    def all(self) -> list[Value]:
-        return [*self.positional, *self.keywords.values()]
 
 
 class Interpreter:
@@ -346,14 +245,14 @@ class Interpreter:
         target = s.targets[0]
         for old, term in ((s.value.left, s.value.right), (s.value.right, s.value.left)):
             if isinstance(old, ir.Bin) and old.op == "*":  # a weight that the old total gets
-                right = isinstance(old.right, (ir.Name, ir.Attr)) and same_name(old.right, target)
+                right = isinstance(old.right, (ir.Name, ir.Attr)) and ir.same_name(old.right, target)
                 old, weight = (old.right, old.left) if right else (old.left, old.right)
                 if not isinstance(weight, (ir.Const, ir.Name, ir.Attr)):
                     continue
                 if not isinstance(self.eval(weight), (Const, Number)):
                     continue
-            if same_name(old, target):
-                _objects.keep(self, self.eval(term), "sum", total, self.place(term.at))
+            if ir.same_name(old, target):
+                objects.keep(self, self.eval(term), "sum", total, self.place(term.at))
                 return
 
     def do_ann_assign(self, s: ir.AnnAssign) -> bool:
@@ -371,7 +270,7 @@ class Interpreter:
         return False
 
     def do_aug_assign(self, s: ir.AugAssign) -> bool:
-        _objects.augment(self, s)
+        objects.augment(self, s)
         return False
 
     def do_return(self, s: ir.Return) -> bool:
@@ -411,7 +310,7 @@ class Interpreter:
                 owner = self.eval(target.value)
                 if isinstance(owner, Object):
                     self.state.delete(owner.attrs, target.name)
-                    _modules.take_apart(self, owner)
+                    modules.take_apart(self, owner)
             elif isinstance(target, ir.Sub):
                 owner = self.eval(target.value)  # `del module._parameters[name]`
                 whole = isinstance(target.index, ir.Slice) and target.index[1:] == (None, None, None)
@@ -622,7 +521,7 @@ class Interpreter:
         depth = len(frame.cleanups)
         for expression, target in s.items:
             value = self.eval(expression)
-            entered, leave = _modes.enter(self, value, expression)
+            entered, leave = modes.enter(self, value, expression)
             frame.cleanups = [*frame.cleanups, leave]
             if target is not None:
                 self.assign(target, entered)
@@ -732,10 +631,10 @@ class Interpreter:
         )
         if isinstance(s, ir.Lambda) or not s.decorators:
             return function
-        return _calls.decorate(self, function, s)
+        return calls.decorate(self, function, s)
 
     def do_class(self, s: ir.Class) -> bool:
-        self.bind(s.name, _objects.make_class(self, s))
+        self.bind(s.name, objects.make_class(self, s))
         return False
 
     def do_import(self, s: ir.Import) -> bool:
@@ -822,7 +721,7 @@ class Interpreter:
                 if isinstance(value, Value):
                     return value
             scope = scope.up
-        builtin = _python.BUILTINS.get(name)
+        builtin = python.BUILTINS.get(name)
         key = (frame.module.path, name)
         if builtin is not None and key in self.unbound:
             return builtin
@@ -855,12 +754,12 @@ class Interpreter:
                 self.observe(target, value)
         elif kind is ir.Attr:
             owner = self.eval(target.value)  # type: ignore[union-attr]
-            _objects.set_attribute(self, owner, target.name, value, target)  # type: ignore[union-attr]
+            objects.set_attribute(self, owner, target.name, value, target)  # type: ignore[union-attr]
             if self.watch is not None:
                 self.observe(target, value)
         elif kind is ir.Sub:
             owner = self.eval(target.value)  # type: ignore[union-attr]
-            _objects.set_item(self, owner, self.eval(target.index), value, target)  # type: ignore[union-attr]
+            objects.set_item(self, owner, self.eval(target.index), value, target)  # type: ignore[union-attr]
         elif kind in (ir.Tuple, ir.List):
             self.unpack(target.items, value)  # type: ignore[union-attr]
         elif kind is ir.Star:
@@ -868,7 +767,7 @@ class Interpreter:
 
     def unpack(self, targets: tuple[ir.Expr, ...], value: Value) -> None:
         star = next((i for i, t in enumerate(targets) if isinstance(t, ir.Star)), None)
-        values = _python.unpacked(self, value, len(targets), star)
+        values = python.unpacked(self, value, len(targets), star)
         for target, item in zip(targets, values, strict=True):
             self.assign(target, item)
 
@@ -886,41 +785,6 @@ class Interpreter:
     def observe(self, e: ir.Expr | ir.Param, value: Value) -> None:
         if self.watch is not None:
             self.watch(self, e, value)
-
-    def ev_const(self, e: ir.Const) -> Value:
-        return Const(e.value)
-
-    def ev_name(self, e: ir.Name) -> Value:
-        return self.lookup(e.id)
-
-    def ev_attr(self, e: ir.Attr) -> Value:
-        return _objects.get_attribute(self, self.eval(e.value), e.name, e)
-
-    def ev_sub(self, e: ir.Sub) -> Value:
-        return _objects.get_item(self, self.eval(e.value), self.eval(e.index), e)
-
-    def ev_slice(self, e: ir.Slice) -> Value:
-        parts = [self.eval(p) if p is not None else NONE for p in (e.lower, e.upper, e.step)]
-        return Sequence("slice", {"items": tuple(parts)})
-
-    def ev_call(self, e: ir.Call) -> Value:
-        self.tick()
-        self.at = e.at
-        func_e = e.func
-        if type(func_e) is ir.Name and func_e.id == "super" and not e.keywords:
-            return _objects.super_of(self, [self.eval(a) for a in e.args])
-        if type(func_e) is ir.Attr:
-            owner = self.eval(func_e.value)
-            if isinstance(owner, Unknown):
-                return _calls.unknown_method(self, owner, func_e.name, self.arguments(e), e)
-            func = _objects.get_attribute(self, owner, func_e.name, func_e)
-            if func_e.name == "backward" and isinstance(func, (Unknown, Union)):
-                _calls.unknown_backward(self)  # of one of several, some of which are not known
-            if self.watch is not None:
-                self.observe(func_e, func)
-        else:
-            func = self.eval(func_e)
-        return _calls.call(self, func, self.arguments(e), e)
 
     def arguments(self, e: ir.Call) -> Args:
         args = Args([], {})
@@ -957,179 +821,12 @@ class Interpreter:
         args.written(frame.module.path, frame.base, ats, keyword_ats)
         return args
 
-    def ev_bin(self, e: ir.Bin) -> Value:
-        # Long chains lean to the left: walk down instead of recursing.
-        chain: list[ir.Bin] = []
-        left: ir.Expr = e
-        while isinstance(left, ir.Bin):
-            chain.append(left)
-            left = left.left
-        value = self.eval(left)
-        for link in reversed(chain):
-            value = _tensors.binary(self, link.op, value, self.eval(link.right), link)
-        return value
-
-    def ev_unary(self, e: ir.Unary) -> Value:
-        value = self.eval(e.value)
-        if e.op == "not":
-            truth = self.truth(value)
-            return Union((TRUE, FALSE)) if truth is None else (FALSE if truth else TRUE)
-        return _tensors.unary(self, e.op, value, e)
-
-    def ev_bool(self, e: ir.Bool) -> Value:
-        stop = e.op == "or"
-        results: list[Value] = []
-        for index, part in enumerate(e.values):
-            value = self.eval(part)
-            truth = self.truth(value)
-            last = index == len(e.values) - 1
-            if truth is stop or last:
-                results.append(value)
-                break
-            if truth is None:
-                results.append(value)
-        return join_all(results) if results else UNKNOWN  # type: ignore[return-value]
-
-    def ev_compare(self, e: ir.Compare) -> Value:
-        left = self.eval(e.left)
-        result: Value | None = None
-        for op, right_e in zip(e.ops, e.rights, strict=True):
-            right = self.eval(right_e)
-            value = _python.compare(self, op, left, right, e)
-            result = value if result is None else join(result, value)  # type: ignore[assignment]
-            left = right
-        return result if result is not None else UNKNOWN
-
-    def ev_ifexp(self, e: ir.IfExp) -> Value:
-        truth = self.truth(self.eval(e.test))
-        if truth is not None:
-            return self.eval(e.body if truth else e.orelse)
-        results: list[Value] = []
-
-        def way(part: ir.Expr, outcome: bool) -> Callable[[], bool]:
-            def run() -> bool:
-                self.assume(e.test, outcome)
-                results.append(self.eval(part))
-                return False
-
-            return run
-
-        self.branch(way(e.body, True), way(e.orelse, False))
-        return join_all(results)
-
-    def ev_display(self, e: ir.Tuple | ir.List | ir.Set) -> Value:
-        kind = {ir.Tuple: "tuple", ir.List: "list", ir.Set: "set"}[type(e)]
-        items: list[Value] = []
-        parts: list[Value] = []
-        known = True
-        for item in e.items:
-            if isinstance(item, ir.Star):
-                value = self.eval(item.value)
-                parts.append(value)
-                inner = value.cells.get("items") if isinstance(value, Sequence) else None
-                if isinstance(inner, tuple):
-                    items.extend(inner)
-                else:
-                    known = False
-                    items.append(_python.iterate(self, value, item.value).each)
-            else:
-                items.append(self.eval(item))
-                parts.append(Sequence("list", {"items": (items[-1],)}))
-        place = self.place(e.at)
-        if known:
-            return Sequence(kind, {"items": tuple(items)}, place)
-        return Sequence(kind, {"items": None, "each": join_all(items), "parts": tuple(parts)}, place)
-
     def each(self, value: Value) -> Value:
-        return _python.iterate(self, value, None).each
-
-    def ev_dict(self, e: ir.Dict) -> Value:
-        mapping = Mapping({}, self.place(e.at))
-        for key_e, value_e in zip(e.keys, e.values, strict=True):
-            value = self.eval(value_e)
-            if key_e is None:
-                if isinstance(value, Mapping):
-                    mapping.cells.update(value.cells)
-                    mapping.complete = mapping.complete and value.complete
-                else:
-                    mapping.complete = False
-                continue
-            key = self.eval(key_e)
-            if isinstance(key, Const):
-                mapping.cells["key", key.value] = value
-            else:
-                mapping.complete = False
-                mapping.cells["rest"] = join(mapping.cells["rest"], value) if "rest" in mapping.cells else value
-        return mapping
-
-    def ev_comp(self, e: ir.Comp) -> Value:
-        return _python.comprehension(self, e)
-
-    def ev_lambda(self, e: ir.Lambda) -> Value:
-        return self.make_function(e)
-
-    def ev_await(self, e: ir.Await) -> Value:
-        self.eval(e.value)
-        return UNKNOWN
-
-    def ev_yield(self, e: ir.Yield) -> Value:
-        value = self.eval(e.value) if e.value is not None else NONE
-        self.frame.yields.append((value, self.state.mode))
-        self.frame.protected = self.frame.protected and bool(self.frame.cleanups)
-        return UNKNOWN
-
-    def ev_yield_from(self, e: ir.YieldFrom) -> Value:
-        value = self.eval(e.value)
-        self.frame.yields.append((self.each(value), self.state.mode))
-        return UNKNOWN
-
-    def ev_joined(self, e: ir.Joined) -> Value:
-        for value in e.values:
-            self.eval(value)
-        return Text()
-
-    def ev_walrus(self, e: ir.Walrus) -> Value:
-        value = self.eval(e.value)
-        self.assign(e.target, value)
-        return value
-
-    def ev_star(self, e: ir.Star) -> Value:
-        return self.each(self.eval(e.value))
-
-    def ev_hole(self, e: ir.Hole) -> Value:
-        self.note_hole()
-        return Unknown(doubt="hole")
-
-
-def same_name(a: ir.Expr, b: ir.Expr) -> bool:
-    """Whether two expressions are the same name, or the same attribute of a name."""
-    if isinstance(a, ir.Name):
-        return isinstance(b, ir.Name) and a.id == b.id
-    return isinstance(a, ir.Attr) and isinstance(b, ir.Attr) and a.name == b.name and same_name(a.value, b.value)
+        return python.iterate(self, value, None).each
 
 
 MODE_NAMES = frozenset({"torch.no_grad", "torch.enable_grad", "torch.inference_mode"})
 
-
-def target_names(target: ir.Expr, names: set[str]) -> None:
-    """Add the names that an assignment target binds."""
-    if isinstance(target, ir.Name):
-        names.add(target.id)
-    elif isinstance(target, (ir.Tuple, ir.List)):
-        for item in target.items:
-            target_names(item, names)
-    elif isinstance(target, ir.Star):
-        target_names(target.value, names)
-
-
-# The parts of the interpreter know each other: these come when this one is complete.
-from . import calls as _calls  # noqa: E402
-from . import loops as _loops  # noqa: E402
-from . import modes as _modes  # noqa: E402
-from . import modules as _modules  # noqa: E402
-from . import objects as _objects  # noqa: E402
-from . import python as _python  # noqa: E402
-from . import tensors as _tensors  # noqa: E402
 
 STATEMENTS: dict[type, Callable[[Interpreter, object], bool]] = {
     ir.Part: Interpreter.do_part,
@@ -1148,39 +845,12 @@ STATEMENTS: dict[type, Callable[[Interpreter, object], bool]] = {
     ir.Nonlocal: Interpreter.do_nonlocal,
     ir.If: Interpreter.do_if,
     ir.Match: Interpreter.do_match,
-    ir.For: _loops.run_for,
-    ir.While: _loops.run_while,
+    ir.For: loops.run_for,
+    ir.While: loops.run_while,
     ir.With: Interpreter.do_with,
     ir.Try: Interpreter.do_try,
     ir.Def: Interpreter.do_def,
     ir.Class: Interpreter.do_class,
     ir.Import: Interpreter.do_import,
     ir.ImportFrom: Interpreter.do_import_from,
-}  # type: ignore[assignment]
-
-EXPRESSIONS: dict[type, Callable[[Interpreter, object], Value]] = {
-    ir.Const: Interpreter.ev_const,
-    ir.Name: Interpreter.ev_name,
-    ir.Attr: Interpreter.ev_attr,
-    ir.Sub: Interpreter.ev_sub,
-    ir.Slice: Interpreter.ev_slice,
-    ir.Call: Interpreter.ev_call,
-    ir.Bin: Interpreter.ev_bin,
-    ir.Unary: Interpreter.ev_unary,
-    ir.Bool: Interpreter.ev_bool,
-    ir.Compare: Interpreter.ev_compare,
-    ir.IfExp: Interpreter.ev_ifexp,
-    ir.Tuple: Interpreter.ev_display,
-    ir.List: Interpreter.ev_display,
-    ir.Set: Interpreter.ev_display,
-    ir.Dict: Interpreter.ev_dict,
-    ir.Comp: Interpreter.ev_comp,
-    ir.Lambda: Interpreter.ev_lambda,
-    ir.Await: Interpreter.ev_await,
-    ir.Yield: Interpreter.ev_yield,
-    ir.YieldFrom: Interpreter.ev_yield_from,
-    ir.Joined: Interpreter.ev_joined,
-    ir.Walrus: Interpreter.ev_walrus,
-    ir.Star: Interpreter.ev_star,
-    ir.Hole: Interpreter.ev_hole,
 }  # type: ignore[assignment]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from .. import ir, torchlib
 from ..facts import (
@@ -51,13 +52,17 @@ from ..facts import (
 from ..findings import Place
 from . import events, functional, shapes, stacks, threads
 from .calls import call, escape
-from .interp import Args, Interpreter
+from .frames import Args
 from .modes import ENTERED, make_context
 from .modules import WRAPPERS, call_module_method, initialize, leaves_of, make_module
 from .objects import AVERAGED, MODULE, MODULE_METHODS, drawn, is_module
+from .operations import Inputs, cut_of, graph_of, is_packed, lost_here, operate, packed, recorded
 from .python import b_range, iterate
-from .tensors import Inputs, changed, cut_of, graph_of, lost_here, operate, recorded, rewrap, with_flag
+from .tensors import changed, rewrap, with_flag
 from .training import Phases, autograd_call, called_event, clear, make_optimizer, parameters_in
+
+if TYPE_CHECKING:
+    from .interp import Interpreter
 
 # Libraries whose functions take values to show, store or describe them: a tensor or model that goes there comes back
 # as it was. Everything else may do anything with what it is given.
@@ -537,12 +542,12 @@ def t_pack(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     data = t_recorded("pack")(run, Args(args.positional[:1], {}, args.spread), e)
     if not isinstance(data, Tensor) or not args.positional:
         return UNKNOWN
-    return _tensors.packed(data, run.place(e.at) if e is not None else None)
+    return packed(data, run.place(e.at) if e is not None else None)
 
 
 def t_pad_packed(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     value = args.get(0, "sequence", UNKNOWN)
-    if not _tensors.is_packed(value):
+    if not is_packed(value):
         return UNKNOWN
     return Sequence("tuple", {"items": (t_recorded("pad_packed_sequence")(run, args, e), Tensor(dtype=INT))})
 

@@ -8,16 +8,19 @@ outer one, so of those one pass is enough where it can only do once more what wa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from .. import ir
 from ..facts import NONE, Class, Const, Function, Mode, Number, Object, Range, Sequence, Tensor, replace
 from ..state import Changes
 from . import events
-from .interp import UNROLL_LIMIT, Interpreter, Loop, target_names
+from .frames import UNROLL_LIMIT, Loop
 from .objects import draw
 from .python import Items, iterate, one_by_one
 from .training import Grad
+
+if TYPE_CHECKING:
+    from .interp import Interpreter
 
 NESTED_LOOP_LIMIT = 3  # inside so many loops the body is passed once: 2 ** depth passes otherwise
 PASS_LIMIT = 4  # passes of a loop in which graphs still come and go (the third is rare: 1 in 2,000 random programs)
@@ -293,14 +296,14 @@ def _stored(body: ir.Body, names: set[str]) -> None:
         kind = type(s)
         if kind is ir.Assign:
             for target in s.targets:  # type: ignore[union-attr]
-                target_names(target, names)
+                ir.target_names(target, names)
         elif kind is ir.AugAssign or kind is ir.AnnAssign:
-            target_names(s.target, names)  # type: ignore[union-attr]
+            ir.target_names(s.target, names)  # type: ignore[union-attr]
         elif kind is ir.If or kind is ir.While:
             _stored(s.body, names)  # type: ignore[union-attr]
             _stored(s.orelse, names)  # type: ignore[union-attr]
         elif kind is ir.For:
-            target_names(s.target, names)  # type: ignore[union-attr]
+            ir.target_names(s.target, names)  # type: ignore[union-attr]
             _stored(s.body, names)  # type: ignore[union-attr]
         elif kind is ir.With:
             _stored(s.body, names)  # type: ignore[union-attr]

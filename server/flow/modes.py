@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from .. import ir
 from ..facts import (
@@ -24,7 +25,10 @@ from ..facts import (
 from ..findings import Place
 from ..messages import say
 from . import events
-from .interp import Args, Interpreter
+from .frames import Args
+
+if TYPE_CHECKING:
+    from .interp import Interpreter
 
 # What each grad-mode class of torch does when entered; `set_grad_enabled` acts when it is made (claim M6).
 ENTERED = {

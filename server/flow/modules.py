@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from .. import ir, torchlib
 from ..facts import (
@@ -46,10 +47,9 @@ from ..facts import (
 )
 from ..findings import Place
 from . import events, shapes
-from .interp import Args, Interpreter
+from .frames import Args
 from .objects import AVERAGED, MODULE, MODULE_METHODS, WRAPPERS, bound, find, is_module, remember
-from .python import Items, iterate
-from .tensors import (
+from .operations import (
     Inputs,
     bump,
     is_average,
@@ -61,6 +61,10 @@ from .tensors import (
     refuse_inference,
     save,
 )
+from .python import Items, iterate
+
+if TYPE_CHECKING:
+    from .interp import Interpreter
 
 CONTAINERS = {"torch.nn.Sequential": "sequence", "torch.nn.ModuleList": "sequence", "torch.nn.ModuleDict": "mapping",
               "torch.nn.ParameterList": "sequence", "torch.nn.ParameterDict": "mapping"}  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from .. import ir
 from ..facts import (
@@ -44,7 +44,11 @@ from ..facts import (
 from ..findings import Place
 from ..torchlib import canonical, module
 from . import events, scopes
-from .interp import Frame, Interpreter
+from .frames import Args, Frame
+from .operations import as_tensor, graph_of
+
+if TYPE_CHECKING:
+    from .interp import Interpreter
 
 T = TypeVar("T")
 
@@ -99,7 +103,7 @@ def make_class(run: Interpreter, s: ir.Class) -> Value:
     for decorator in reversed(cls.decorators):
         # A registry of the same file is filled; one that other files fill too would be known in part.
         if isinstance(decorator, Function) and decorator.module is frame.module and frame.module.path in run.running:
-            _calls.call(run, decorator, _interp.Args([cls], {}), None)
+            _calls.call(run, decorator, Args([cls], {}), None)
     return cls
 
 
@@ -218,7 +222,7 @@ def bind_member(run: Interpreter, owner: Value, member: Value, e: ir.Attr | None
         if member.kind == "property":
             function = member.function
             if isinstance(function, Function):
-                return _calls.call_function(run, bound(function, owner), _interp.Args([], {}), e)
+                return _calls.call_function(run, bound(function, owner), Args([], {}), e)
             return UNKNOWN
         if member.kind == "classmethod" and isinstance(member.function, Function):
             return bound(member.function, owner.cls if isinstance(owner, Object) else owner)
@@ -294,7 +298,7 @@ def read_parameter_of(run: Interpreter, value: ParameterOf, name: str, e: ir.Att
         return Const(flags.pop()) if len(flags) == 1 and flags != {None} else UNKNOWN
     if name == "data":
         return Tensor(leaf=None, tag="data-of-leaf", storage=Storage({"of": value.leaves}))
-    tensor = _tensors.as_tensor(value)
+    tensor = as_tensor(value)
     if name in ("shape", "dtype", "device", "is_leaf"):
         return _tensors.tensor_attribute(run, tensor, name, e)
     return Method(value, name)
@@ -446,7 +450,7 @@ def keep(run: Interpreter, value: Value, how: str, container: Value, place: Plac
         return
     if any(f.instance is not None for f in run.frames):
         return  # what a forward sums up or lists is its result
-    node, sure = _tensors.graph_of(value)
+    node, sure = graph_of(value)
     if node is None or not sure or node.leaf is not None:
         return
     freed: dict[object, object] = run.notes.get("freed", {})  # type: ignore[assignment]
@@ -594,7 +598,7 @@ def get_item(run: Interpreter, value: Value, index: Value, e: ir.Sub) -> Value:
             return found_item
         member = find(value.cls, "__getitem__", run)
         if member is not None and isinstance(member[0], Function):
-            return _calls.call_function(run, bound(member[0], value), _interp.Args([index], {}), e)
+            return _calls.call_function(run, bound(member[0], value), Args([index], {}), e)
         return UNKNOWN
     if isinstance(value, Union):
         return join_all([get_item(run, o, index, e) for o in value.options])  # type: ignore[return-value]
@@ -648,7 +652,6 @@ def set_item(run: Interpreter, owner: Value, index: Value, value: Value, target:
 
 # The parts of the interpreter know each other: these come when this one is complete.
 from . import calls as _calls  # noqa: E402
-from . import interp as _interp  # noqa: E402
 from . import modules as _modules  # noqa: E402
 from . import python as _python  # noqa: E402
 from . import tensors as _tensors  # noqa: E402

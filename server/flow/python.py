@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from .. import ir
 from ..facts import (
@@ -40,7 +41,11 @@ from ..facts import (
 )
 from ..findings import Place
 from . import events
-from .interp import UNROLL_LIMIT, Args, Frame, Interpreter
+from .frames import UNROLL_LIMIT, Args, Frame
+from .operations import operate, surely
+
+if TYPE_CHECKING:
+    from .interp import Interpreter
 
 BOOL = Union((TRUE, FALSE))
 
@@ -305,7 +310,7 @@ def compare(run: Interpreter, op: str, left: Value, right: Value, e: ir.Compare)
             return TRUE if (("key", left.value) in right.cells) == (op == "in") else FALSE
         return BOOL
     if any(isinstance(v, (Tensor, ParameterOf)) for v in (left, right)):
-        return _tensors.operate(run, _COMPARE_NAMES[op], [left, right], e, shown=op)
+        return operate(run, _COMPARE_NAMES[op], [left, right], e, shown=op)
     if isinstance(left, (Number, Const)) and isinstance(right, (Number, Const)):
         return BOOL
     return UNKNOWN if isinstance(left, Unknown) or isinstance(right, Unknown) else BOOL
@@ -484,7 +489,7 @@ def b_sum(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
             total = _tensors.binary(run, "+", total, item, node)
         return total
     total = _tensors.binary(run, "+", start, found.each, node)
-    for item in _tensors.surely(args.positional[0]):
+    for item in surely(args.positional[0]):
         if isinstance(item, Tensor) and item.live:
             total = _tensors.binary(run, "+", total, item, node)
     return total
@@ -502,7 +507,7 @@ def b_max(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
 def b_abs(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     value = args.positional[0] if args.positional else UNKNOWN
     if isinstance(value, (Tensor, ParameterOf)):
-        return _tensors.operate(run, "torch.abs", [value], e)
+        return operate(run, "torch.abs", [value], e)
     return Number(getattr(value, "cut", None)) if isinstance(value, (Number, Const)) else UNKNOWN
 
 
@@ -796,7 +801,7 @@ def _sequence_method(run: Interpreter, owner: Sequence, name: str, args: Args, e
         if isinstance(items, tuple) and not run.frame.repeating and name == "append":
             run.state.set(owner.cells, "items", (*items, value))
             return NONE
-        before = items if isinstance(items, tuple) else _tensors.surely(owner)
+        before = items if isinstance(items, tuple) else surely(owner)
         _objects.loosen(run, owner, value)
         if name == "append" and owner.kind == "list" and len(before) < _objects.MEMBERS_LIMIT:
             run.state.set(owner.cells, "surely", Surely((*before, value)))

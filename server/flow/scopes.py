@@ -14,6 +14,7 @@ from .. import ir, torchlib
 from ..facts import UNKNOWN, Class, Const, External, Frames, Function, ModuleValue, Scope, Text, Value
 from ..project import Module
 from ..units import Unit
+from .frames import Frame
 
 if TYPE_CHECKING:
     from .interp import Interpreter
@@ -41,7 +42,7 @@ class LazyDef:
 
     def make(self, run: Interpreter) -> Value:
         run.made.add((self.module.path, self.unit.start))
-        frame = _interp.Frame(self.scope, self.module, self.unit, self.unit.start, cls=self.cls)
+        frame = Frame(self.scope, self.module, self.unit, self.unit.start, cls=self.cls)
         frames, run.frames = run.frames, [*run.frames, frame]
         mode, mark = run.state.mode, run.state.mark()
         try:
@@ -84,7 +85,7 @@ def run_module(run: Interpreter, module: Module, main: bool = False) -> Scope:
     if module.path in run.running:
         return scope
     run.running.add(module.path)
-    frame = _interp.Frame(scope, module, None, 0, mark=run.state.mark())
+    frame = Frame(scope, module, None, 0, mark=run.state.mark())
     frames, run.frames = run.frames, [*run.frames, frame]
     try:
         for unit in module.units:
@@ -203,7 +204,7 @@ def _run_apart(run: Interpreter, module: Module, scope: Scope, unit: Unit) -> No
     """Run one unit of a module whose import has no effect on what is being interpreted."""
     state = run.state
     mode, stack, mark = state.mode, run.stack, state.mark()
-    frames, run.frames = run.frames, [*run.frames[:1], _interp.Frame(scope, module, None, 0, mark=mark)]
+    frames, run.frames = run.frames, [*run.frames[:1], Frame(scope, module, None, 0, mark=mark)]
     try:
         run_unit(run, unit)
     finally:
@@ -311,5 +312,4 @@ def _starred(run: Interpreter, module: Module, name: str) -> Value | None:
 
 
 # The parts of the interpreter know each other: these come when this one is complete.
-from . import interp as _interp  # noqa: E402
 from . import objects as _objects  # noqa: E402

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from ..facts import ANY_RANK, MANY, SCALAR, Const, External, Number, Sequence, Tensor, Value, element, replace
-from .interp import Args
+from .frames import Args
 
 Shape = tuple[object, ...]
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 from .. import ir
 from ..facts import NONE, UNKNOWN, Context, External, Mode, Object, Value, replace
 from ..findings import Place
-from .interp import Args, Interpreter
+from .frames import Args
+
+if TYPE_CHECKING:
+    from .interp import Interpreter
 
 STACK = "contextlib.ExitStack"
 

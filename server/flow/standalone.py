@@ -6,15 +6,19 @@ import contextlib
 import functools
 import re
 from collections.abc import Generator
+from typing import TYPE_CHECKING
 
 from ..facts import DEFAULT_MODE, UNKNOWN, Class, Function, Object, Scope, Value, Wrapped
 from ..project import Module
 from ..units import Unit
 from . import frameworks, scopes
 from .calls import call, instantiate
-from .interp import Args, Frame, Interpreter
+from .frames import Args, Frame
 from .modules import submodules
 from .objects import bound, find, is_module
+
+if TYPE_CHECKING:
+    from .interp import Interpreter
 
 _STORES = re.compile(r"self\.(\w+)(?:\s*:[^=\n]+)?\s*(?:[-+*/]?=)(?!=)")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 from .. import ir
 from ..facts import (
@@ -20,7 +20,10 @@ from ..facts import (
     Sequence,
     Value,
 )
-from .interp import Args, Interpreter
+from .frames import Args
+
+if TYPE_CHECKING:
+    from .interp import Interpreter
 
 POOLS = frozenset({"concurrent.futures.ThreadPoolExecutor", "multiprocessing.pool.ThreadPool"})
 FUTURE = "concurrent.futures.Future"

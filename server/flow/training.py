@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from .. import ir, torchlib
 from ..facts import (
@@ -42,9 +43,12 @@ from ..facts import (
 )
 from ..findings import Place
 from . import events, shapes
-from .interp import Args, Interpreter, same_name, target_names
+from .frames import Args
+from .operations import Inputs, as_tensor, bump, graph_of, lost_here, possible_leaves, recorded
 from .python import iterate
-from .tensors import Inputs, as_tensor, bump, graph_of, possible_leaves
+
+if TYPE_CHECKING:
+    from .interp import Interpreter
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,7 +346,7 @@ def _assignments(body: ir.Body, name: str) -> Iterator[int]:
         if isinstance(s, ir.Assign):
             names: set[str] = set()
             for target in s.targets:
-                target_names(target, names)
+                ir.target_names(target, names)
             if name in names:
                 yield s.at
         elif isinstance(s, (ir.AugAssign, ir.AnnAssign)) and isinstance(s.target, ir.Name) and s.target.id == name:
@@ -521,7 +525,7 @@ def count_with_grad(run: Interpreter, value: GradOf, op: str, e: ir.Expr) -> Non
 def _looked_at(run: Interpreter, grad: ir.Expr) -> bool:
     """Whether the code asks if this `x.grad` is there."""
     asked = grad.value if isinstance(grad, ir.Attr) else None
-    return asked is not None and any(same_name(asked, other) for other in run.frame.looked)
+    return asked is not None and any(ir.same_name(asked, other) for other in run.frame.looked)
 
 
 def why_none(run: Interpreter, value: GradOf) -> str:
@@ -947,9 +951,9 @@ def call_scaler(run: Interpreter, obj: Object, name: str, args: Args, e: ir.Call
     if name == "scale":
         run.state.set(obj.cells, "scaled", place)
         if isinstance(value, Tensor):
-            found = _tensors.Inputs()
+            found = Inputs()
             found.add(run, value)
-            result = _tensors.recorded(run, "scale", found, place, value.rank, saves=True)
+            result = recorded(run, "scale", found, place, value.rank, saves=True)
             return replace(result, tag="scaled", cuts=value.cuts if result.node is None else result.cuts)
         return value if isinstance(value, Unknown) else UNKNOWN
     if name in ("unscale_", "step") and optimizer is None:
@@ -980,7 +984,7 @@ def disabled(run: Interpreter, scaler: Object) -> bool:
 def _distribution_tensor(
     run: Interpreter, obj: Object, place: Place, how: str, cut: bool = False, extra: Value | None = None
 ) -> Tensor:
-    found = _tensors.Inputs()
+    found = Inputs()
     made = obj.cells.get("args")
     if isinstance(made, Args):
         for value in made.all():
@@ -990,9 +994,9 @@ def _distribution_tensor(
     if cut:
         cuts = list(found.cuts)
         if found.nodes and found.sure:
-            cuts.append(_tensors.lost_here(run, Cut(f".{how}()", "op", place, tuple(found.nodes), stack=run.stack)))
+            cuts.append(lost_here(run, Cut(f".{how}()", "op", place, tuple(found.nodes), stack=run.stack)))
         return Tensor(None, tuple(cuts), True, made=place)
-    return _tensors.recorded(run, how, found, place, saves=None)
+    return recorded(run, how, found, place, saves=None)
 
 
 def call_distribution(run: Interpreter, obj: Object, name: str, args: Args, e: ir.Call | None) -> Value:

@@ -37,7 +37,7 @@ from ..flow import events
 from ..flow.modules import library_class
 from ..flow.naming import shown_code
 from ..flow.objects import is_module
-from ..flow.tensors import as_tensor, graph_of
+from ..flow.operations import as_tensor, graph_of
 from ..flow.training import SCALERS, is_optimizer, walk
 from ..messages import listed as separated
 from ..messages import say, tell, told

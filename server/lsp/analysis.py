@@ -13,10 +13,10 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterator
 
-from ..findings import Finding, Place, Step
+from ..findings import Finding
 from ..text import Source
-from ..units import Change
 from .engine import CancelledError, Engine, Findings
+from .moved import Moved
 
 LOG = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ class Analysis:
             self._dirty.append(path)
             if extra is None:
                 extra = tuple(finding for finding in self._whole.get(path, ()) if finding not in alone)
-            self._carried[path] = carry(extra, before, source.text)
+            self._carried[path] = carry(extra, path, before, source.text)
         self.refresh()
 
     def refresh(self) -> None:
@@ -306,27 +306,11 @@ def _merged(some: tuple[Finding, ...], others: tuple[Finding, ...]) -> tuple[Fin
     return tuple(sorted([*some, *more], key=lambda finding: finding.place)) if more else some
 
 
-def carry(findings: tuple[Finding, ...], before: str | None, after: str) -> tuple[Finding, ...]:
+def carry(findings: tuple[Finding, ...], path: str, before: str | None, after: str) -> tuple[Finding, ...]:
     """The findings of a text at their places in the edited text; those that the edit touches are dropped."""
     if before == after or not findings:
         return findings
     if before is None:
         return ()
-    head, behind, moved = Change.between(before, after)
-
-    def place(old: Place, path: str) -> Place | None:
-        if old.path != path or old.end <= head:
-            return old
-        if old.start >= behind:
-            return Place(path, old.start + moved, old.end + moved)
-        return None
-
-    kept = []
-    for finding in findings:
-        path = finding.place.path
-        at = place(finding.place, path)
-        steps = [(place(step.place, path), step.note) for step in finding.trail]
-        if at is not None and all(step is not None for step, _ in steps):
-            trail = tuple(Step(step, note) for step, note in steps if step is not None)
-            kept.append(finding._replace(place=at, trail=trail))
-    return tuple(kept)
+    moved = Moved(path, before, after)
+    return tuple([finding for old in findings if (finding := moved.finding(old)) is not None])

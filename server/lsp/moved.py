@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..findings import Place
+from ..findings import Finding, Place
 from ..insight import Hint, Lens, Line, Region, Use
 from ..insight.line import LineStep
 from ..units import Change
@@ -40,6 +40,14 @@ class Moved:
             return old
         span = self.span(old.start, old.end)
         return Place(old.path, *span) if span is not None else None
+
+    def finding(self, old: Finding) -> Finding | None:
+        """A finding; None if the edit has touched it, or a step of its trail."""
+        at = self.place(old.place)
+        steps = [(self.place(step.place), step) for step in old.trail]
+        if at is None or not all(place is not None for place, _ in steps):
+            return None
+        return old._replace(place=at, trail=tuple([step._replace(place=place) for place, step in steps]))
 
     def regions(self, regions: Iterable[Region]) -> list[Region]:
         """Regions; one in which the edit is grows or shrinks with it."""

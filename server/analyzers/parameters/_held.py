@@ -23,7 +23,7 @@ from ...findings import Place
 from ...flow import events
 from ...flow.modules import leaves_of, registered
 from ...flow.objects import is_module
-from ...flow.tensors import possible_leaves
+from ...flow.operations import possible_leaves
 from ...flow.training import parts_of
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ...facts import Const, Leaf, Object, ParameterOf, Parameters, Tensor
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
-from ...flow.interp import Args
+from ...flow.frames import Args
 from ...flow.modules import leaves_of, library_class, submodules
 from ...flow.objects import is_module
 from ...messages import say
@@ -21,7 +21,7 @@ NORMS = frozenset(f"torch.nn.{name}" for name in ["BatchNorm1d", "BatchNorm2d", 
 
 
 def check(flow: Flow) -> Iterable[Finding]:
-    if not flow.whole or not flow.complete:
+    if not flow.whole or not flow.complete or next(flow.forwards(*NORMS), None) is None:
         return
     elsewhere = _trained_elsewhere(flow)
     frozen: dict[Leaf, Place] = {}

@@ -11,7 +11,7 @@ from ...findings import Finding, Place, Severity
 from ...flow import events
 from ...flow.modules import leaves_of, library_class
 from ...flow.objects import is_module
-from ...flow.tensors import flatten
+from ...flow.operations import flatten
 from ...flow.training import walk
 from ...messages import say
 from ...rule import Rule

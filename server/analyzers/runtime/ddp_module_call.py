@@ -10,7 +10,7 @@ from ...facts import External, Leaf, Object, Value
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
 from ...flow.modules import leaves_of
-from ...flow.tensors import flatten
+from ...flow.operations import flatten
 from ...messages import say
 from ...rule import Rule
 from .._graph import below

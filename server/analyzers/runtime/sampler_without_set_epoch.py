@@ -9,7 +9,7 @@ from ...edits import Applicability, Fix, FixContext
 from ...facts import TRUE, Const, External, Object
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
-from ...flow.interp import Args
+from ...flow.frames import Args
 from ...messages import say
 from ...rule import Rule
 

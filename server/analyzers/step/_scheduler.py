@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...facts import External, Object, Value
 from ...flow import events
-from ...flow.interp import Args
+from ...flow.frames import Args
 from ...flow.training import is_optimizer
 
 if TYPE_CHECKING:
