@@ -106,6 +106,64 @@ with torch.no_grad():
         p -= 0.1 * p.grad  # error: [inplace-saved-tensor]
 second.backward()  # because: needs the value as it was
 """,
+    "a new head behind a filtered list": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 8)
+        self.fc = nn.Linear(8, 10)
+    def forward(self, x):
+        return self.fc(torch.relu(self.body(x)))
+model = Net()
+x, y = torch.randn(8, 4), torch.randint(2, (8,))
+def train(opt):
+    for _ in range(2):
+        opt.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        opt.step()
+params = [p for p in model.parameters() if p.requires_grad]
+opt = torch.optim.SGD(params, lr=0.1)
+model.fc = nn.Linear(8, 2)  # warning: [stale-optimizer]
+train(opt)
+""",
+    "a new head behind a filtered list of named parameters, in a group": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 8)
+        self.fc = nn.Linear(8, 10)
+    def forward(self, x):
+        return self.fc(torch.relu(self.body(x)))
+model = Net()
+x, y = torch.randn(8, 4), torch.randint(2, (8,))
+def train(opt):
+    for _ in range(2):
+        opt.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        opt.step()
+opt = torch.optim.SGD([{"params": [p for n, p in model.named_parameters() if p.requires_grad]}], lr=0.1)
+model.fc = nn.Linear(8, 2)  # warning: [stale-optimizer]
+train(opt)
+""",
+    "a new head behind a filtered generator": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 8)
+        self.fc = nn.Linear(8, 10)
+    def forward(self, x):
+        return self.fc(torch.relu(self.body(x)))
+model = Net()
+x, y = torch.randn(8, 4), torch.randint(2, (8,))
+def train(opt):
+    for _ in range(2):
+        opt.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        opt.step()
+opt = torch.optim.SGD((p for p in model.parameters() if p.requires_grad), lr=0.1)
+model.fc = nn.Linear(8, 2)  # warning: [stale-optimizer]
+train(opt)
+""",
     "batches split off an inference tensor": """
 encoder, net = nn.Linear(4, 4), nn.Linear(4, 1)
 with torch.inference_mode():  # error: [inference-tensor]
@@ -744,6 +802,133 @@ for x in torch.randn(5, 8, 4):
 }
 
 RIGHT = {
+    "a new head that is added behind a filtered list": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 8)
+        self.fc = nn.Linear(8, 10)
+    def forward(self, x):
+        return self.fc(torch.relu(self.body(x)))
+model = Net()
+x, y = torch.randn(8, 4), torch.randint(2, (8,))
+def train(opt):
+    for _ in range(2):
+        opt.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        opt.step()
+opt = torch.optim.SGD([p for p in model.body.parameters() if p.requires_grad], lr=0.1)
+model.fc = nn.Linear(8, 2)
+opt.add_param_group({"params": model.fc.parameters()})
+train(opt)
+""",
+    "a new head before a filtered list": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 8)
+        self.fc = nn.Linear(8, 10)
+    def forward(self, x):
+        return self.fc(torch.relu(self.body(x)))
+model = Net()
+x, y = torch.randn(8, 4), torch.randint(2, (8,))
+def train(opt):
+    for _ in range(2):
+        opt.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        opt.step()
+model.fc = nn.Linear(8, 2)
+for p in model.body.parameters(): p.requires_grad_(False)
+opt = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1)
+train(opt)
+""",
+    "a new head with a filtered list of its own": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 8)
+        self.fc = nn.Linear(8, 10)
+    def forward(self, x):
+        return self.fc(torch.relu(self.body(x)))
+model = Net()
+x, y = torch.randn(8, 4), torch.randint(2, (8,))
+def train(opt):
+    for _ in range(2):
+        opt.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        opt.step()
+model.fc.requires_grad_(False)
+opt = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1)
+model.fc = nn.Linear(8, 2)
+head = torch.optim.SGD([p for p in model.fc.parameters() if p.requires_grad], lr=0.1)
+for _ in range(2):
+    opt.zero_grad(); head.zero_grad()
+    F.cross_entropy(model(x), y).backward()
+    opt.step(); head.step()
+""",
+    "another filtered list for a new head": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 8)
+        self.fc = nn.Linear(8, 10)
+    def forward(self, x):
+        return self.fc(torch.relu(self.body(x)))
+model = Net()
+x, y = torch.randn(8, 4), torch.randint(2, (8,))
+def train(opt):
+    for _ in range(2):
+        opt.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        opt.step()
+opt = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1)
+train(opt)
+old = model.fc
+model.fc = nn.Linear(8, 2)
+opt = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1)
+train(opt)
+""",
+    "a new head that is frozen behind a filtered list": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 8)
+        self.fc = nn.Linear(8, 10)
+    def forward(self, x):
+        return self.fc(torch.relu(self.body(x)))
+model = Net()
+x, y = torch.randn(8, 4), torch.randint(2, (8,))
+def train(opt):
+    for _ in range(2):
+        opt.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        opt.step()
+opt = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1)
+probe = nn.Linear(8, 2)
+probe.requires_grad_(False)
+model.fc = probe
+train(opt)
+""",
+    "a new head that lists by name have left out": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 8)
+        self.fc = nn.Linear(8, 10)
+    def forward(self, x):
+        return self.fc(torch.relu(self.body(x)))
+model = Net()
+x, y = torch.randn(8, 4), torch.randint(2, (8,))
+def train(opt):
+    for _ in range(2):
+        opt.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        opt.step()
+model.fc.requires_grad_(False)
+opt = torch.optim.SGD([p for n, p in model.named_parameters() if "fc" not in n], lr=0.1)
+model.fc = nn.Linear(8, 2)
+train(opt)
+""",
     "updates by hand of some parameters, or of none": """
 torch.manual_seed(0)
 x, y = torch.randn(8, 4), torch.randn(8, 2)

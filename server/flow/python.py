@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import ir
 from ..facts import (
@@ -174,7 +174,7 @@ def comprehension(run: Interpreter, e: ir.Comp) -> Value:
     place = run.place(e.at)
     run.frames.append(inner)
     try:
-        results: list[Value] = []
+        results = _Results()
         exact = _generate(run, e, 0, results)
     finally:
         run.frames.pop()
@@ -190,16 +190,41 @@ def comprehension(run: Interpreter, e: ir.Comp) -> Value:
         mapping.complete = exact
         return mapping
     kind = "generator" if e.kind == "gen" else e.kind
-    if exact:
-        return Sequence(kind, {"items": tuple(results)}, place)
-    cells: dict[str, object] = {"items": None, "each": join_all(results) if results else UNKNOWN}
     first = e.generators[0]
+    of = {"source": results.source} if isinstance(results.source, Parameters) and _only_frozen_left_out(e) else {}
+    if exact:
+        return Sequence(kind, {"items": tuple(results), **of}, place)
+    cells: dict[str, object] = {"items": None, "each": join_all(results) if results else UNKNOWN, **of}
     if len(e.generators) == len(results) == 1 and not first.ifs and e.element == first.target._replace(at=e.element.at):
         cells["parts"] = (results[0],)  # `[p for p in parameters]`
     return Sequence(kind, cells, place)
 
 
-def _generate(run: Interpreter, e: ir.Comp, level: int, results: list) -> bool:
+class _Results(list[Any]):
+    """What a comprehension gives, and what its first loop goes over."""
+
+    source: Value = UNKNOWN
+
+
+def _only_frozen_left_out(e: ir.Comp) -> bool:
+    """`[p for p in ... if p.requires_grad]`, and the same with names: everything, or everything that is not frozen."""
+    first = e.generators[0]
+    target = first.target
+    if isinstance(target, ir.Tuple) and len(target.items) == 2:
+        target = target.items[1]
+    if len(e.generators) != 1 or not isinstance(target, ir.Name) or not isinstance(e.element, ir.Name):
+        return False
+    tests = all(
+        isinstance(test, ir.Attr)
+        and test.name == "requires_grad"
+        and isinstance(test.value, ir.Name)
+        and test.value.id == target.id
+        for test in first.ifs
+    )
+    return e.element.id == target.id and tests
+
+
+def _generate(run: Interpreter, e: ir.Comp, level: int, results: _Results) -> bool:
     """Run the generators from `level` on; true if the results are exactly the items."""
     if level == len(e.generators):
         value = run.eval(e.element)
@@ -207,6 +232,8 @@ def _generate(run: Interpreter, e: ir.Comp, level: int, results: list) -> bool:
         return True
     generator = e.generators[level]
     iterable = run.eval(generator.iter)
+    if level == 0:
+        results.source = iterable
     found = iterate(run, iterable, generator.iter)
     if isinstance(iterable, Range) and iterable.counted and 0 < (iterable.length or 0) <= UNROLL_LIMIT:
         found = Items(found.each, [found.each] * iterable.length)  # type: ignore[operator]

@@ -140,6 +140,8 @@ def _owners(made: events.OptimizerMade) -> list[Value]:
     todo: list[object] = list(made.arguments)
     while todo:
         value = todo.pop()
+        if isinstance(value, Sequence) and isinstance(of := value.cells.get("source"), Parameters):
+            value = of
         if isinstance(value, Parameters):
             found.append(value.owner)
         elif isinstance(value, (Sequence, Range)):
