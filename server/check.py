@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 from . import reuse
 from .findings import Finding
 from .flow import Flow, StoppedError, is_script, lone, program
-from .memo import Memo
+from .memo import Memo, Recent
 from .project import Module, Project
 from .rule import Rule, rules
 from .units import Change
@@ -89,10 +88,16 @@ def judged_alone(text: str) -> Callable[[str, str], bool]:
     return lambda name, text: _judged(name, text, alone, makes, layers, squashes)
 
 
-@functools.lru_cache(2048)  # some open files
+# Characters of functions of which is remembered whether they are judged alone: 25,000 lines, some open files.
+MEMO_JUDGED = 1_000_000
+_verdicts: Recent[tuple[str, str], bool] = Recent(MEMO_JUDGED)
+
+
 def judged(name: str, text: str) -> bool:
     """The same for one function, remembered: nearly all functions of a file are what they were before an edit."""
-    return _judged(name, text, ALONE, True, True, True)
+    key = name, text
+    known = _verdicts.get(key)
+    return known if known is not None else _verdicts.put(key, _judged(name, text, ALONE, True, True, True))
 
 
 def _judged(

@@ -11,9 +11,50 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+K = TypeVar("K", str, tuple[str, str])
 
 # Answers kept for each key: the present one, and a few before it for undo.
 VERSIONS = 4
+
+
+class Recent(Generic[K, T]):
+    """What was made of the texts that were asked for last, up to so many characters of them.
+
+    A text may be of any length, and each keystroke makes a new one: a bound on their number would bound nothing. One
+    that is longer than the bound is remembered alone. Full, it stays as large as it is.
+    """
+
+    def __init__(self, characters: int) -> None:
+        self.limit = characters
+        self.size = 0  # characters of all that is remembered
+        self._known: OrderedDict[K, T] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def get(self, key: K) -> T | None:
+        found = self._known.get(key)
+        if found is not None:
+            self._known.move_to_end(key)
+        return found
+
+    def put(self, key: K, value: T) -> T:
+        """Remembers `value`, which is not None."""
+        known = self._known
+        if key not in known:
+            self.size += _length(key)
+        known[key] = value
+        while self.size > self.limit and len(known) > 1:
+            self.size -= _length(known.popitem(last=False)[0])
+        return value
+
+    def clear(self) -> None:
+        self._known.clear()
+        self.size = 0
+
+
+def _length(key: str | tuple[str, str]) -> int:
+    return len(key) if isinstance(key, str) else len(key[0]) + len(key[1])
 
 
 class Memo(Generic[T]):

@@ -26,6 +26,8 @@ SWITCHING_WORDS = ("set_grad_enabled", "__enter__", "enter_context")  # one of t
 MODELLED = frozenset({"torch", "numpy", "torchvision", "torchaudio", "scipy", "pandas", "matplotlib", "sklearn", "tqdm",
                       "jax", "tensorflow", "transformers", "accelerate", "lightning", "pytorch_lightning", "PIL", "cv2",
                       "einops", "wandb", "datasets", "setuptools", "pytest"})  # fmt: skip
+# Imports whose targets are remembered while files are edited: each letter of a name that is typed is another one.
+IMPORTS = 50_000
 # How many files of one installed package are looked at for an effect on grad mode.
 ENVIRONMENT_LIMIT = 60
 
@@ -164,6 +166,9 @@ class Project:
         """Set the text of a file (an unsaved buffer wins over `Files`), or forget what is known of it (None)."""
         self.changed.add(path)
         self.revision += 1
+        if len(self._resolved) + len(self._paths) > IMPORTS:
+            self._resolved.clear()
+            self._paths.clear()
         old = self._modules.pop(path, None)
         known = old is not None or path in self._overlay
         if old is not None and old.latest_units is not None:
@@ -273,7 +278,7 @@ class Project:
         module = None
         if source is not None:
             package = posixpath.basename(path) == "__init__.py"
-            module = Module(path, package, source, self.files.is_project(path), self._anchors.get(path))
+            module = Module(path, package, source, self.files.is_project(path), self._anchors.pop(path, None))
         self._modules[path] = module
         return module
 

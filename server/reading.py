@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, cast
 
 from . import ir, newer
 from .ir import pack
+from .memo import Recent
 from .text import line_starts, utf8_columns
 from .units import Region, clauses, mask, statements
 
@@ -28,8 +29,8 @@ from .units import Region, clauses, mask, statements
 # under Python's limit of 1,000 frames. The longest written by hand in 1.5 million lines is well below.
 MAX_CHAIN = 120
 
-# Characters of text whose reading is remembered, per generation (there are two): about 0.8 MB of IR per 1,000 lines.
-MEMO_CHARACTERS = 400_000
+# Characters of text whose reading is remembered: about 0.8 MB of IR per 1,000 lines.
+MEMO_CHARACTERS = 400_000  # 10,000 lines: where programs of more are followed again, reading them is a tenth of it
 
 _FILE = "<gradline>"  # the name of the text in warnings
 warnings.filterwarnings("ignore", module=re.escape(_FILE) + r"\Z")  # of invalid escapes and the like: not our business
@@ -50,29 +51,7 @@ class Reading(NamedTuple):
 # ---------------------------------------------------------------- memo
 
 
-class _Memo:
-    """The latest readings by text: two generations, so that what is asked again survives. Bounded by characters."""
-
-    def __init__(self) -> None:
-        self.young: dict[str, Reading] = {}
-        self.old: dict[str, Reading] = {}
-        self.size = 0
-
-    def get(self, text: str) -> Reading:
-        found = self.young.get(text)
-        if found is None:
-            found = self.old.get(text) or _read(text)
-            if self.size > MEMO_CHARACTERS:
-                self.old, self.young, self.size = self.young, {}, 0
-            self.young[text] = found
-            self.size += len(text)
-        return found
-
-    def clear(self) -> None:
-        self.young, self.old, self.size = {}, {}, 0
-
-
-_memo = _Memo()
+_memo: Recent[str, Reading] = Recent(MEMO_CHARACTERS)
 
 
 def forget() -> None:
@@ -82,7 +61,7 @@ def forget() -> None:
 
 def remembered() -> int:
     """How many readings are remembered."""
-    return len(_memo.young) + len(_memo.old)
+    return len(_memo)
 
 
 def lowered() -> frozenset[type]:
@@ -92,12 +71,12 @@ def lowered() -> frozenset[type]:
 
 def reading(text: str) -> Reading:
     """The statements of a unit's text and whether it is broken; positions count from its start. Never raises."""
-    return _memo.get(text)
+    return _memo.get(text) or _memo.put(text, _read(text))
 
 
 def read(text: str) -> ir.Body:
     """The statements of a unit's text, positions from its start; what is not Python is a `Hole`. Never raises."""
-    return _memo.get(text).body
+    return reading(text).body
 
 
 def fault(text: str) -> SyntaxError | ValueError | None:

@@ -23,6 +23,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from .memo import Recent
+
 if TYPE_CHECKING:
     from . import ir
     from .reading import Reading
@@ -31,8 +33,8 @@ LONG = 100  # lines of a block from which on its statements are units of their o
 
 MAX_DEPTH = 100  # classes and blocks in each other; Python has no more levels of indentation either
 
-# Shapes of classes and blocks that are remembered, per generation: more than a large project's open files have
-MEMO_SHAPES = 4096
+# Characters of classes and long blocks whose shape is remembered: 25,000 lines, about 4 MB. More than open files have
+MEMO_SHAPES = 1_000_000
 
 
 class Region(NamedTuple):
@@ -416,14 +418,12 @@ _KEYWORD = re.compile(
     r"[ \t\f]*(?:(?:async[ \t]+)?(?P<def>def)[ \t]+(?P<name>\w+)|(?P<class>class)[ \t]+(?P<class_name>\w+)"
     r"|(?:async[ \t]+)?(?P<block>if|for|while|with|try)\b)"
 )
-_shapes: dict[str, Shape] = {}
-_old_shapes: dict[str, Shape] = {}
+_shapes: Recent[str, Shape] = Recent(MEMO_SHAPES)
 
 
 def forget() -> None:
     """Drop every remembered shape (for measurements, and when memory is short)."""
     _shapes.clear()
-    _old_shapes.clear()
 
 
 @functools.lru_cache(4096)
@@ -442,15 +442,7 @@ def _shape(text: str, masked: str, piece: Piece, indent: str, depth: int = 0) ->
     if depth == MAX_DEPTH:
         return _CODE
     key = text[piece.start : piece.end]
-    shape = _shapes.get(key)
-    if shape is None:
-        shape = _old_shapes.get(key) or _divided(text, masked, piece, indent, depth, found["class_name"])
-        if len(_shapes) >= MEMO_SHAPES:
-            _old_shapes.clear()
-            _old_shapes.update(_shapes)
-            _shapes.clear()
-        _shapes[key] = shape
-    return shape
+    return _shapes.get(key) or _shapes.put(key, _divided(text, masked, piece, indent, depth, found["class_name"]))
 
 
 def _divided(text: str, masked: str, piece: Piece, indent: str, depth: int, name: str | None) -> Shape:

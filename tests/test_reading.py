@@ -346,7 +346,7 @@ def test_broken_text_is_read_by_indentation(source: str, expected: list[str]) ->
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     reading.forget()
-    monkeypatch.setattr(reading, "MEMO_CHARACTERS", 1000)
+    monkeypatch.setattr(reading._memo, "limit", 1000)
     for number in range(1000):
         reading.read(f"x = {number}")
     assert reading.remembered() <= 300

@@ -25,7 +25,8 @@ GRACE = 0.1  # seconds that an answer may take though others wait
 PAUSE = 0.2  # seconds without work before fixes are prepared: longer than between two keystrokes of most people
 QUIET = 0.3  # seconds more before documents are looked at more closely
 IDLE = 2.0  # seconds more before garbage is collected
-GARBAGE = 100_000  # objects made since, at which it is collected though nobody rests: about 10 MiB
+GARBAGE = 20_000  # objects made since, at which the new ones are searched though nobody rests: about 2 MiB
+OLDER = 10  # such searches after which what survived them is searched, too, and as many of these before one of all
 
 
 class Analysis:
@@ -70,6 +71,7 @@ class Analysis:
         self._files = 0  # how many it reads
         self._stale = False  # whether the whole scope must be looked at
         self._stopped = 0  # analyses in a row that a message stopped
+        self._searches = 0  # for garbage among new objects
         self._wake = asyncio.Event()
         self._waiters: list[asyncio.Future[None]] = []
 
@@ -157,11 +159,16 @@ class Analysis:
             self._wake.clear()
             if not self._step():
                 if gc.get_count()[0] > GARBAGE:
-                    gc.collect(0)
+                    self._collect()
                 await self._rest()
             await asyncio.sleep(0)
             while self._waiting():
                 await asyncio.sleep(0)
+
+    def _collect(self) -> None:
+        """Collects garbage among the new objects, now and then also among older ones, for those who never rest."""
+        self._searches += 1
+        gc.collect(2 if self._searches % OLDER**2 == 0 else 1 if self._searches % OLDER == 0 else 0)
 
     async def _rest(self) -> None:
         if await self._is_disturbed(self.idle) or await self._is_woken(PAUSE):

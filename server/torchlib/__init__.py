@@ -18,6 +18,9 @@ from importlib import resources
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+# Names of which is remembered what they are, or that torch has none of them: each letter that is typed makes another one.
+NAMES = 4096
+
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -89,7 +92,7 @@ def _kept(found: Mapping[str, list[str]]) -> Mapping[str, tuple[str, ...]]:
     return {k: tuple(v) for k, v in found.items()} or _NOTHING
 
 
-@functools.cache
+@functools.lru_cache(NAMES)
 def op(name: str) -> Op | None:
     """The op of this public name ("torch.cat", "torch.Tensor.item", "torch.nn.functional.relu"); None: not known."""
     rows, index = _rows()
@@ -211,7 +214,7 @@ def canonical(name: str) -> str:
     return f"{owner}{dot}{tail}" if owner else name
 
 
-@functools.cache
+@functools.lru_cache(NAMES)
 def module(name: str) -> Module | None:
     """The class of `torch.nn` with this name ("torch.nn.Linear"), or with another path to it; None: not known."""
     name = canonical(name)
@@ -240,28 +243,28 @@ def _tuples(kinds: Any) -> Any:
     return tuple(map(_tuples, kinds)) if isinstance(kinds, list) else kinds
 
 
-@functools.cache
+@functools.lru_cache(NAMES)
 def factory(name: str) -> Factory | None:
     """The tensor factory with this name ("torch.randn"); None if it is none."""
     e = _library()["factories"].get(name := canonical(name))
     return Factory(name, e["dtype"], e["random"], e["requires_grad"]) if e else None
 
 
-@functools.cache
+@functools.lru_cache(NAMES)
 def optimizer(name: str) -> Optimizer | None:
     """The optimizer class with this name ("torch.optim.SGD"); None if it is none."""
     e = _library()["optimizers"].get(name := canonical(name))
     return Optimizer(name, e["closure"]) if e else None
 
 
-@functools.cache
+@functools.lru_cache(NAMES)
 def scheduler(name: str) -> Scheduler | None:
     """The learning-rate scheduler with this name; None if it is none."""
     e = _library()["schedulers"].get(name := canonical(name))
     return Scheduler(name, e["metric"]) if e else None
 
 
-@functools.cache
+@functools.lru_cache(NAMES)
 def star_names(module: str) -> tuple[str, ...]:
     """What `from module import *` binds, for torch's own modules; empty for others."""
     return tuple(_library()["stars"].get(module, "").split())
