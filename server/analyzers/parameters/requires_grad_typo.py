@@ -24,6 +24,8 @@ SLIP = re.compile(r"re?qu?i?re?(s|d)?_?gr?ads?(ient|ients)?_?", re.IGNORECASE)
 
 # `_requires_grad` is a private note of its own that some libraries leave on modules which they have frozen.
 CLOSE = 0.9  # "requires_gard" is 0.92, "requires_graph" 0.89
+# Names that are remembered with whether they are close: each letter that is typed makes another one.
+NAMES = 4096
 
 
 def check(flow: Flow) -> Iterable[Finding]:
@@ -45,7 +47,7 @@ def check(flow: Flow) -> Iterable[Finding]:
         )  # fmt: skip
 
 
-@functools.cache
+@functools.lru_cache(NAMES)
 def _close(name: str) -> bool:
     """Whether two letters were swapped, or the like."""
     return SequenceMatcher(None, name, "requires_grad").ratio() > CLOSE
