@@ -802,6 +802,72 @@ for x in torch.randn(5, 8, 4):
 }
 
 RIGHT = {
+    "gradients that are scaled where there are any": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 1), nn.Linear(4, 1)
+    def forward(self, x):
+        return self.a(x), self.b(x)
+model = Net()
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(4):
+    one, two = model(torch.randn(8, 4))
+    one.mean().backward()
+    for p in model.parameters():
+        if p.grad is not None:
+            p.grad *= 0.5
+    for p in model.parameters():
+        if p.grad is None:
+            continue
+        p.grad /= 2
+    for p in [q for q in model.parameters() if q.grad is not None]:
+        p.grad *= 0.5
+    for p in model.a.parameters():
+        p.grad *= 0.5
+    for p in model.parameters():
+        try:
+            p.grad *= 0.5
+        except TypeError:
+            pass
+    for p in model.parameters():
+        g = p.grad
+        if g is None:
+            p.grad = torch.zeros_like(p)
+        p.grad += 0.1 * p.data
+    opt.step()
+    opt.zero_grad(set_to_none=False)
+    for p in model.parameters():
+        p.grad *= 1.0
+m2 = Net()
+for p in m2.parameters():
+    p.grad = torch.zeros_like(p)
+m2(torch.randn(8, 4))[0].mean().backward()
+for p in m2.parameters():
+    p.grad *= 2
+m3 = Net()
+m3.b.requires_grad_(False)
+m3(torch.randn(8, 4))[0].mean().backward()
+for p in filter(lambda p: p.requires_grad, m3.parameters()):
+    p.grad *= 2
+for p in m3.parameters():
+    if p.requires_grad:
+        p.grad *= 2
+w = torch.zeros(3, requires_grad=True)
+total = 0
+for i in range(3):
+    (w * 2).sum().backward()
+    w.grad *= 0.9
+    w.grad -= 0.1
+m4 = Net()
+import copy
+m5 = copy.deepcopy(m4)
+sum(o.mean() for o in m4(torch.randn(8, 4))).backward()
+for p, q in zip(m4.parameters(), m5.parameters()):
+    q.grad = p.grad.clone()
+    q.grad *= 2
+    p.grad *= 2
+""",
     "a new head that is added behind a filtered list": """
 class Net(nn.Module):
     def __init__(self):

@@ -413,6 +413,7 @@ def augment(run: Interpreter, s: ir.AugAssign) -> None:
     value = run.eval(s.value)
     place = run.place(s.at)
     if isinstance(old, GradOf):
+        _training.count_with_grad(run, old, f"{s.op}=", s.target, changed=True)
         _training.change_grad(run, old.leaves, decays=True)
         return
     if isinstance(old, Sequence) and s.op == "+":

@@ -515,9 +515,10 @@ def grad_attribute(run: Interpreter, value: GradOf, name: str, e: ir.Attr) -> Va
     return Method(value, name)
 
 
-def count_with_grad(run: Interpreter, value: GradOf, op: str, e: ir.Expr) -> None:
-    """`x.grad * 2`: recorded where `x` can have no gradient at all, and nobody asks whether it has one."""
-    why = why_none(run, value) if not value.leaves else ""
+def count_with_grad(run: Interpreter, value: GradOf, op: str, e: ir.Expr, changed: bool = False) -> None:
+    """`x.grad * 2`: recorded where `x` can have no gradient at all, and nobody asks whether it has one; `x.grad *= 2`
+    (`changed`), where it surely has none now."""
+    why = why_none(run, value) if changed or not value.leaves else ""
     if why and not _looked_at(run, e):
         run.record(events.NoneUsed(run.place(e.at), run.stack, op, None, why))
 

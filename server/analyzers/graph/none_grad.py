@@ -56,7 +56,7 @@ def _ends_here(event: events.Backward) -> bool:
 def fix(finding: Finding, context: FixContext) -> Fix | None:
     """Make the tensor a leaf: first compute it, then ask for its gradient. Where there is no gradient yet, ask first.
 
-    Needs: the place holds `x.grad`; for a gradient that no backward has made, `x.grad.zero_()` stands alone; for a
+    Needs: the place holds `x.grad`; for a gradient that no backward has made, `x.grad.zero_()` or `x.grad *= 2` stands alone; for a
     tensor that is no leaf, `x` is bound once in the same scope, to an expression around a tensor with
     `requires_grad=True` (`0.01 * torch.randn(4, requires_grad=True)`).
     """
@@ -78,12 +78,13 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
 
 
 def _asked(tree: Tree, read: Any) -> Fix | None:
-    """`x.grad.zero_()` under `if x.grad is not None:`"""
+    """`x.grad.zero_()` or `x.grad *= 2` under `if x.grad is not None:`"""
     cst = tree.cst
     statement = tree.statement(read)
     method = tree.parent(read)
     call = tree.parent(method) if isinstance(method, cst.Attribute) else None
-    if not isinstance(call, cst.Call) or not isinstance(tree.parent(call), cst.Expr) or not tree.block(statement):
+    alone = isinstance(call, cst.Call) and isinstance(tree.parent(call), cst.Expr)
+    if not (alone or (isinstance(method, cst.AugAssign) and method.target is read)) or not tree.block(statement):
         return None
     if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
         return None
