@@ -42,7 +42,7 @@ from ..facts import (
     join_all,
 )
 from ..findings import Place
-from ..torchlib import canonical, module
+from ..torchlib import NAMES, canonical, module
 from . import events, scopes
 from .frames import Args, Frame
 from .operations import as_tensor, graph_of
@@ -162,7 +162,7 @@ def is_module(value: object) -> bool:
     return bool(cls.makes_modules)
 
 
-@functools.cache
+@functools.lru_cache(NAMES)
 def _is_module_base(name: str) -> bool:
     return name == MODULE or name in WRAPPERS or module(name) is not None
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import re
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from ..facts import DEFAULT_MODE, UNKNOWN, Class, Function, Object, Scope, Value, Wrapped
+from ..memo import Recent
 from ..project import Module
 from ..units import Unit
 from . import frameworks, scopes
@@ -80,9 +80,14 @@ def instance_alone(run: Interpreter, cls: Class) -> Object | None:
     return instance
 
 
-@functools.lru_cache(8192)
+_STORED: Recent[str, tuple[str, ...]] = Recent(1_000_000)  # characters of methods
+
+
 def _stored_in(text: str) -> tuple[str, ...]:
-    return tuple(_STORES.findall(text)) if "self." in text else ()
+    if "self." not in text:
+        return ()
+    known = _STORED.get(text)
+    return known if known is not None else _STORED.put(text, tuple(_STORES.findall(text)))
 
 
 def stored_elsewhere(cls: Class) -> set[str]:
