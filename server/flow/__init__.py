@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from .. import ir
 from ..facts import Class, Function, Leaf, Object
 from ..findings import Place
 from ..project import Module, Project
@@ -96,6 +97,13 @@ class Flow:
             if path not in self.run.running:  # type: ignore[union-attr]
                 found.setdefault(path, set()).add(name)
         return {path: frozenset(names) for path, names in found.items()}
+
+    @functools.cached_property
+    def left(self) -> frozenset[str]:
+        """What is called in branches that were left out, since their condition is known not to hold: the last names."""
+        bodies = self.run.notes.get("left", {}) if self.run is not None else {}
+        calls = (node.func for body in bodies.values() for node in ir.nodes(body) if isinstance(node, ir.Call))  # type: ignore[attr-defined]
+        return frozenset(f.id if isinstance(f, ir.Name) else f.name if isinstance(f, ir.Attr) else "" for f in calls)
 
     @property
     def tainted(self) -> bool:

@@ -353,7 +353,10 @@ class Interpreter:
             if truth is None:
                 return self.either(s)
             self.condition = s.test, truth
-            return self.run_body(s.body if truth else s.orelse)
+            taken, left = (s.body, s.orelse) if truth else (s.orelse, s.body)
+            if left:
+                self.notes.setdefault("left", {})[id(s)] = left  # type: ignore[index]
+            return self.run_body(taken)
         finally:
             self.condition = outer
 

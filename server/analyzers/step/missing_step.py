@@ -53,6 +53,32 @@ def check(flow: Flow) -> Iterable[Finding]:
                     "initialized", loss=flow.code(own[0].value_place)),
                 (Step(creation.place, say("this optimizer's step() is never called")),),
             )  # fmt: skip
+            continue
+        shared = [] if own else _shared(flow, optimizer, leaves, moved)
+        if shared:
+            yield Finding(
+                "", "", Severity.WARNING, shared[0].value_place,
+                say("{loss} gives gradients to {names}, and the optimizer that holds them never steps: they stay as they "
+                    "were initialized", loss=flow.code(shared[0].value_place), names=flow.names(creation.leaves)),
+                (Step(creation.place, say("this optimizer's step() is never called")),),
+                data=(("shared", "yes"),),
+            )  # fmt: skip
+
+
+def _shared(flow: Flow, optimizer: Object, leaves: set[Leaf], moved: set[Leaf]) -> list[events.Backward]:
+    """The backwards of a loop in which gradients of this optimizer are cleared, and which reach what another one moves.
+
+    None if a step stands in a branch that a setting leaves out: then it is not forgotten.
+    """
+    cleared = any(event.optimizer is optimizer and event.loops for event in flow.of(events.Zero))
+    if not cleared or flow.left - {"print"} or any(leaf.cells.get("written") for leaf in leaves):
+        return []
+    return [
+        event
+        for event in flow.of(events.Backward)
+        if event.loops and event.always and not event.grad and not event.guess and not event.opaque
+        if moved & set(event.reached) and leaves <= set(event.reached)
+    ]
 
 
 def _written(leaf: Leaf) -> bool:
@@ -75,7 +101,9 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     if name is None or receiver is None or not tree.block(tree.statement(receiver)):
         return None
     edit = tree.insert_after(tree.statement(receiver), f"{name}.step()")
-    return Fix(say("Step {name}", name=name), Applicability.SAFE, (edit,))
+    # What the loss reaches besides is another optimizer's to train: this one may be meant to stay as it is.
+    safety = Applicability.UNSAFE if finding.get("shared") else Applicability.SAFE
+    return Fix(say("Step {name}", name=name), safety, (edit,))
 
 
 def _name(context: FixContext, made: Place, at: Place) -> str | None:
