@@ -38,6 +38,21 @@ PROGRAMS = {
         optimizer.step()
         """,
     ),
+    "total-begun-anew-each-turn": (
+        "the inner loop gives the name another loss each time, so the sum holds the graph of one turn",
+        """
+        criterion = nn.MSELoss()
+        loss = torch.zeros(1)
+        for episode in range(3):
+            for step in range(3):
+                optimizer.zero_grad()
+                loss = criterion(model(torch.randn(8, 4)), torch.zeros(8, 1))
+                loss.backward()
+                optimizer.step()
+            loss += criterion(model(torch.randn(8, 4)), torch.zeros(8, 1))
+        print(loss.item())
+        """,
+    ),
     "loss-summed-over-crops": (
         "the sum is the loss, and goes backward in one of two ways",
         """

@@ -26,6 +26,8 @@ def check(flow: Flow) -> Iterable[Finding]:
             continue  # from time to time what is in the list is let go
         if carried and event.how == "list" and event.freed is not None:
             continue  # it hangs on an old graph that the next backward walks again: backward-twice says it
+        if event.how == "sum" and event.freed is not None and not event.carried:
+            continue  # the total began anew in this turn; if it did not, the next turn says so
         trail: tuple[Step, ...] = ()
         later = _freed_later(flow, event) if event.freed is None and event.how == "list" else None
         if event.freed is not None:
