@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from . import reuse
-from .findings import Finding
-from .flow import Flow, StoppedError, is_script, lone, program
+from . import ir, reuse
+from .findings import Finding, Place
+from .flow import Flow, StoppedError, interpret, is_script, lone, program
 from .memo import Memo, Recent
 from .project import Module, Project
 from .rule import Rule, rules
@@ -17,6 +17,8 @@ from .units import Change
 
 if TYPE_CHECKING:
     from .edits import Edit, Fix
+    from .facts import Value
+    from .flow.interp import Interpreter
 
 # A file or function without any of these words can't be the place of a finding, and is not interpreted for its own
 # sake (it is when others call it).
@@ -368,7 +370,12 @@ def fix(project: Project, finding: Finding) -> Fix | None:
     rule = rules().get(finding.code)
     if rule is None or rule.fix is None:
         return None
-    context = FixContext(project.source, lambda edits: cures(project, finding, edits))
+    context = FixContext(
+        project.source,
+        lambda edits: cures(project, finding, edits),
+        lambda edits, place, form: _values(project, finding, edits, place, form),
+        lambda text: sorted(module.path for module in project.modules() if text in module.source.text),
+    )
     try:
         found = rule.fix(finding, context)
     except KeyError:
@@ -380,21 +387,58 @@ def fix(project: Project, finding: Finding) -> Fix | None:
 
 def cures(project: Project, finding: Finding, edits: Sequence[Edit]) -> bool:
     """Whether these edits make the finding go without bringing one that fails a check, seen from everybody who had it."""
-    from .edits import apply
-
-    paths = {edit.path for edit in edits} | {finding.place.path} | {step.place.path for step in finding.trail}
+    paths = {edit.path for edit in edits} | _paths(finding)
     before = _counts(project, paths, finding.code)
-    texts: dict[str, str] = {}
-    for path in {edit.path for edit in edits}:
-        source = project.source(path)
-        if source is None:
-            return False
-        texts[path] = apply(source.text, [edit for edit in edits if edit.path == path])
+    texts = _edited(project, edits)
+    if texts is None:
+        return False
     with project.trial(texts):
         after = _counts(project, paths, finding.code)
     if after.get(finding.code, 0) >= before.get(finding.code, 0):
         return False
     return all(count <= before.get(code, 0) for code, count in after.items())
+
+
+def _edited(project: Project, edits: Sequence[Edit]) -> dict[str, str] | None:
+    """The texts that these edits make, by path; None if the project does not hold one of the files."""
+    from .edits import apply
+
+    texts: dict[str, str] = {}
+    for path in {edit.path for edit in edits}:
+        source = project.source(path)
+        if source is None:
+            return None
+        texts[path] = apply(source.text, [edit for edit in edits if edit.path == path])
+    return texts
+
+
+def _paths(finding: Finding) -> set[str]:
+    return {finding.place.path} | {step.place.path for step in finding.trail}
+
+
+def _values(
+    project: Project, finding: Finding, edits: Sequence[Edit], place: Place, form: Callable[[Value], object]
+) -> list[object]:
+    """What `form` makes of what stands at `place` of the edited text, on every pass of the programs that the finding
+    was made of; nothing if a bound was passed. It is asked at once: what values hold is undone after a program."""
+    seen: list[object] = []
+
+    def watch(run: Interpreter, e: ir.Expr | ir.Param, value: Value) -> None:
+        frame = run.frames[-1]
+        start, end = ir.unpack(e.at)
+        if (start + frame.base, end + frame.base) == (place.start, place.end) and frame.module.path == place.path:
+            seen.append(form(value))
+
+    texts = _edited(project, edits)
+    if texts is None:
+        return []
+    with project.trial(texts):
+        for path in sorted({place.path} | _paths(finding)):
+            module = project.module(path)
+            for flow in interpret(project, module, judged, watch) if module is not None else ():
+                if not flow.complete:
+                    return []
+    return seen
 
 
 def _counts(project: Project, paths: set[str], code: str) -> dict[str, int]:

@@ -22,6 +22,7 @@ from .units import Unit, cut
 if TYPE_CHECKING:
     import libcst as cst
 
+    from .facts import Value
     from .text import Source
 
     Node = TypeVar("Node", bound=cst.CSTNode)
@@ -90,14 +91,22 @@ class FixContext:
     """What a rule's `fix(finding, context)` may look at: the sources as the project holds them."""
 
     def __init__(
-        self, source: Callable[[str], Source | None], cures: Callable[[Sequence[Edit]], bool] | None = None
+        self,
+        source: Callable[[str], Source | None],
+        cures: Callable[[Sequence[Edit]], bool] | None = None,
+        values: Callable[[Sequence[Edit], Place, Callable[[Value], object]], Sequence[object]] | None = None,
+        mentioning: Callable[[str], Iterable[str]] | None = None,
     ) -> None:
         """`source` maps a path to what the project holds there (`Project.source`).
 
         `cures` analyses the project with these edits: is the finding gone, and has no new one come?
+        `values` runs its programs with these edits and tells what stood at a place. `mentioning` gives the files of the
+        project that hold a text.
         """
         self._source = source
         self._cures = cures
+        self._values = values
+        self._mentioning = mentioning
         self._trees: dict[UnitText, Tree | None] = {}
 
     def source(self, path: str) -> Source:
@@ -110,6 +119,15 @@ class FixContext:
     def cures(self, edits: Sequence[Edit]) -> bool:
         """Whether these edits would do, for a fix that has several ways to choose from; True where nobody can say."""
         return self._cures is None or self._cures(edits)
+
+    def values(self, edits: Sequence[Edit], place: Place, form: Callable[[Value], object]) -> Sequence[object]:
+        """What `form` makes of the value of the expression at `place`, on every pass of the programs with these edits;
+        nothing where nobody can say."""
+        return self._values(edits, place, form) if self._values is not None else ()
+
+    def mentioning(self, text: str) -> Iterable[str]:
+        """The files of the project, of those that were read, in which this text stands."""
+        return self._mentioning(text) if self._mentioning is not None else ()
 
     def text(self, place: Place) -> str:
         """The characters of a place."""

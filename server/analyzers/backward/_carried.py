@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ...edits import Applicability, Edit, Fix, FixContext, Tree
-from ...findings import Finding
+from ...facts import Sequence, Tensor, Union
+from ...findings import Finding, Place
 from ...messages import say
+
+Form = tuple[str, ...]  # how tensors lie in one another's containers, the outermost first
 
 
 def let_go(tree: Tree, context: FixContext, loss: Any, finding: Finding) -> Fix | None:
@@ -14,10 +17,12 @@ def let_go(tree: Tree, context: FixContext, loss: Any, finding: Finding) -> Fix 
 
     A `retain_graph=True` that was to keep that graph goes with it, where nothing else needs it.
     """
-    pair = any("LSTM" in step.note for step in finding.trail)
     kept = _retained(tree, loss)
     for names in _states(tree, loss):
-        lines = (f"{name} = {_detached(name, pair and len(names) == 1)}" for name in names)
+        forms = {name: _form_after(tree, context, loss, name) for name in names}
+        lines = [f"{name} = {_detached(name, form)}" for name, form in forms.items() if form]
+        if len(lines) < len(names):
+            continue
         edits = (tree.insert_after(tree.statement(loss), *lines),)
         for tried in ((*kept, *edits), edits) if kept else (edits,):
             if context.cures(tried):
@@ -40,8 +45,35 @@ def _retained(tree: Tree, loss: Any) -> tuple[Edit, ...]:
     return (Edit(tree.path, tree.span(call.func)[1], end, "()"),) if start <= tree.span(loss)[0] else ()
 
 
-def _detached(name: str, pair: bool) -> str:
-    return f"tuple(state.detach() for state in {name})" if pair else f"{name}.detach()"
+def _form_after(tree: Tree, context: FixContext, loss: Any, name: str) -> Form:
+    """What a name is directly behind the backward, on every pass: asked of the program with the name as a statement."""
+    asked = tree.insert_after(tree.statement(loss), name)
+    start = asked.start + asked.content.index(name)
+    forms = set(context.values((asked,), Place(tree.path, start, start + len(name)), form_of))
+    return forms.pop() if len(forms) == 1 else ()  # type: ignore[return-value]
+
+
+def form_of(value: object) -> Form:
+    """What surely holds nothing but tensors: `("tensor",)`, `("tuple", "tensor")`, `("list", "tuple", "tensor")`; else nothing."""
+    if isinstance(value, Tensor):
+        return () if value.opaque else ("tensor",)
+    if isinstance(value, Sequence) and value.kind in ("tuple", "list"):
+        items = value.cells.get("items")
+        inner = {form_of(item) for item in (items if isinstance(items, tuple) else (value.cells.get("each"),))}
+        below = inner.pop() if len(inner) == 1 else ()
+        return (value.kind, *below) if below else ()
+    if isinstance(value, Union):
+        forms = {form_of(option) for option in value.options}
+        return forms.pop() if len(forms) == 1 else ()
+    return ()
+
+
+def _detached(name: str, form: Form, inside: str = "state") -> str:
+    kind, *below = form
+    if kind == "tensor":
+        return f"{name}.detach()"
+    each = f"{_detached(inside, tuple(below), 'part')} for {inside} in {name}"
+    return f"tuple({each})" if kind == "tuple" else f"[{each}]"
 
 
 def _states(tree: Tree, second: Any) -> list[list[str]]:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...edits import Edit, FixContext, Tree
@@ -74,7 +74,8 @@ def by_hand(context: FixContext, cut: Place) -> tuple[Edit, ...] | None:
     """What makes the updates by hand in place that stand under this cut: `w = w - lr * w.grad` becomes `w -= lr * w.grad`.
 
     None if there are none; nothing if one of them cannot be made in place. An update must not get into the graph:
-    without the cut its result would be no leaf, and its `.grad` None from then on.
+    without the cut its result would be no leaf, and its `.grad` None from then on. A tensor that stays the same keeps
+    its gradient, too, which the new one had not: what nothing else clears is cleared behind its update.
     """
     tree = context.scope_tree(cut)
     if tree is None:
@@ -87,6 +88,7 @@ def by_hand(context: FixContext, cut: Place) -> tuple[Edit, ...] | None:
     region: Any = tree.parent(item) if isinstance(item, cst.WithItem) else None
     start, end = tree.span(region if region is not None else tree.statement(node))
     found: list[Edit] = []
+    updated: dict[Any, Any] = {}  # each tensor that is updated, and its last update
     for assign in tree.nodes(cst.Assign):
         first, last = tree.span(assign)
         reads = {
@@ -104,7 +106,58 @@ def by_hand(context: FixContext, cut: Place) -> tuple[Edit, ...] | None:
         found.append(Edit(tree.path, first, right, f"{tree.code(value.left)} {sign} "))
         if right_end < last:
             return ()
-    return tuple(found) or None
+        updated[tree.code(value.left)] = assign
+    if not found:
+        return None
+    cleared = _cleared(tree, updated)
+    return () if cleared is None else (*found, *cleared)
+
+
+def _cleared(tree: Tree, updated: dict[str, Any]) -> tuple[Edit, ...] | None:
+    """What clears the gradients that were applied by hand, behind the last update of each block, where the function does
+    not do it itself; None if somebody reads them later."""
+    cst = tree.cst
+    clears = set(_clears(tree))
+    if clears - updated.keys():  # `model.zero_grad()`, `for p in parameters: p.grad = None`
+        return ()
+    blocks: dict[Any, list[str]] = {}
+    last: dict[Any, Any] = {}
+    for name, update in updated.items():
+        if name in clears:
+            continue
+        statement = tree.statement(update)
+        end = tree.span(statement)[1]
+        for read in tree.nodes(cst.Attribute):
+            if tree.code(read) == f"{name}.grad" and tree.span(read)[0] >= end:
+                return None
+        block = tree.parent(statement)
+        blocks.setdefault(block, []).append(f"{name}.grad.zero_()")
+        last[block] = update
+    edits: list[Edit] = []
+    for block, lines in blocks.items():
+        suite = tree.parent(last[block])
+        if isinstance(suite, cst.SimpleStatementSuite):  # `with torch.no_grad(): w = ...`
+            end = tree.span(suite.body[-1])[1]
+            edits.append(Edit(tree.path, end, end, "".join(f"; {line}" for line in lines)))
+        else:
+            edits.append(tree.insert_after(tree.statement(last[block]), *lines))
+    return tuple(edits)
+
+
+def _clears(tree: Tree) -> Iterator[str]:
+    """What the gradients are cleared of, or set otherwise, as it is written: `w` of `w.grad.zero_()` and `w.grad = None`."""
+    cst = tree.cst
+    for call in tree.nodes(cst.Call):
+        if isinstance(call.func, cst.Attribute):
+            name, owner = call.func.attr.value, call.func.value
+            if name == "zero_grad":
+                yield tree.code(owner)
+            if name in ("zero_", "fill_") and isinstance(owner, cst.Attribute) and owner.attr.value == "grad":
+                yield tree.code(owner.value)
+    for node in tree.nodes(cst.Assign, cst.AugAssign, cst.AnnAssign, cst.Del):
+        for holder in node.targets if isinstance(node, cst.Assign) else (node,):
+            if isinstance(target := holder.target, cst.Attribute) and target.attr.value == "grad":
+                yield tree.code(target.value)
 
 
 def _within(tree: Tree, node: Any, kind: Any) -> list[Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ... import ir
-from ...edits import Applicability, Fix, FixContext, Tree
+from ...edits import Applicability, Edit, Fix, FixContext, Tree
 from ...facts import Class, Function, Leaf, Mapping, Object, Sequence, Tensor, Union
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
@@ -14,6 +14,7 @@ from ...flow.objects import find, is_module
 from ...messages import say
 from ...rule import Rule
 from ._held import all_known, held, leaves_in, members, overrides, registrations, vague_containers
+from ._uses import RIGHT, UNSURE, WRONG, key_fits, uses
 
 if TYPE_CHECKING:
     from ...flow import Flow
@@ -66,12 +67,15 @@ def _finding(flow: Flow, event: events.Attribute, lost: list[Leaf]) -> Finding:
     outside = dict.fromkeys(p for p in made if p is not None and not _within(p, place))
     kind = "dict" if isinstance(event.value, Mapping) else getattr(event.value, "kind", "list")
     names = flow.names(lost)
+    holds = _holds(event.value)
+    if holds == "parameter" and any(leaf.kind == "tensor" and leaf.place in outside for leaf in lost):
+        holds = ""  # a ParameterList would make Parameters of their own of them, and they are named elsewhere
     return Finding(
         "", "", RULE.severity, place,
         say("`self.{name}` is a plain {kind}: what lies in it ({names}) is not registered, so `parameters()` does "
             "not hold it and no optimizer trains it", name=event.name, kind=kind, names=names),
         tuple(Step(p, say("this is put into it")) for p in list(outside)[:4]),
-        data=(("holds", _holds(event.value)), ("kind", "dict" if kind == "dict" else "list"), ("attribute", event.name)),
+        data=(("holds", holds), ("kind", "dict" if kind == "dict" else "list"), ("attribute", event.name)),
     )  # fmt: skip
 
 
@@ -79,7 +83,7 @@ def _holds(container: object) -> str:
     """ "module" or "parameter" if the container holds nothing else, "lists" if it holds lists of modules; "" if it is mixed, nested or not known."""
     if isinstance(container, Mapping):
         if "rest" in container.cells or any(
-            not isinstance(key[1], str) for key in container.cells if isinstance(key, tuple)
+            not isinstance(key[1], str) or not key_fits(key[1]) for key in container.cells if isinstance(key, tuple)
         ):
             return ""
         items: tuple[object, ...] = tuple(container.cells.values())
@@ -145,47 +149,64 @@ def _mentions(node: object, name: str) -> bool:
     return isinstance(node, tuple) and any(_mentions(part, name) for part in node)
 
 
-# Methods that a list or dict has, and torch's containers have not.
-_MISSING = frozenset(
-    ["get", "setdefault", "sort", "remove", "copy", "index", "count", "reverse", "fromkeys", "popitem"]
-)
-
-
 def fix(finding: Finding, context: FixContext) -> Fix | None:
     """Let torch's own container hold them.
 
     Needs: the place is the right side of the assignment; `holds` is "module" or "parameter" if all that lies in it is
     that and lies directly in it, and with string keys in a dict; `kind` is "list" or "dict".
     """
-    holds, kind, name = finding.get("holds"), finding.get("kind"), finding.get("attribute")
+    holds, kind = finding.get("holds"), finding.get("kind")
     tree = context.class_tree(finding.place)
     if tree is None or not holds:
         return None
     cst = tree.cst
     prefix = _package(tree)
     if holds == "lists" and prefix is not None:
-        return _nested(tree, finding, prefix)
+        return _nested(tree, context, finding, prefix)
     value: Any = tree.exactly(finding.place, cst.BaseExpression)
     if value is None or prefix is None:
         return None
-    for used in tree.nodes(cst.Attribute):
-        if used.attr.value in _MISSING and tree.code(used.value) == f"self.{name}":
-            return None
     container = f"{prefix}.{'Module' if holds == 'module' else 'Parameter'}{'Dict' if kind == 'dict' else 'List'}"
     code = tree.code(value)
     own = isinstance(value, (cst.List, cst.ListComp, cst.Dict, cst.DictComp, cst.Tuple))
     if isinstance(value, (cst.Tuple, cst.GeneratorExp)) and not value.lpar:
         code = f"({code})"
     empty = code in ("[]", "{}", "list()", "dict()")
-    applicability = Applicability.SAFE if own or empty else Applicability.UNSAFE
+    usable, wrapped = _go_on(context, tree, finding, str(holds), str(kind))
+    if usable == WRONG:
+        return None
+    safe = (own or empty) and usable == RIGHT
     return Fix(
         say("Hold them in `{container}`", container=container),
-        applicability,
-        (tree.replace(value, f"{container}({'' if empty else code})"),),
+        Applicability.SAFE if safe else Applicability.UNSAFE,
+        (tree.replace(value, f"{container}({'' if empty else code})"), *wrapped),
     )
 
 
-def _nested(tree: Tree, finding: Finding, prefix: str) -> Fix | None:
+def _go_on(context: FixContext, tree: Tree, finding: Finding, holds: str, kind: str) -> tuple[str, tuple[Edit, ...]]:
+    """Whether what the program does with the container goes on with torch's, and the edits that it needs."""
+    cst = tree.cst
+    whole = context.file_tree(finding.place.path)
+    value = whole.exactly(finding.place, cst.BaseExpression) if whole is not None else None
+    if whole is None or value is None:
+        return UNSURE, ()
+    around = [one for one in whole.ancestors(value) if isinstance(one, cst.ClassDef)]
+    if not around:
+        return UNSURE, ()
+    name = str(finding.get("attribute"))
+    given = [
+        assign
+        for assign in whole.nodes(cst.Assign, cst.AnnAssign)
+        if around[0] in whole.ancestors(assign) and assign.value is not None
+        for target in (assign.targets if isinstance(assign, cst.Assign) else (assign,))
+        if whole.code(target.target) == f"self.{name}"
+    ]
+    if len(given) > 1:
+        return WRONG, ()  # torch refuses anything else where a module or a parameter is registered
+    return uses(context, whole, around[0], name, holds, kind)
+
+
+def _nested(tree: Tree, context: FixContext, finding: Finding, prefix: str) -> Fix | None:
     """`self.x = []` to which displays of modules are appended: containers in a container."""
     cst = tree.cst
     value: Any = tree.exactly(finding.place, cst.List)
@@ -198,8 +219,11 @@ def _nested(tree: Tree, finding: Finding, prefix: str) -> Fix | None:
             if not isinstance(item, (cst.List, cst.ListComp)):
                 return None
             edits.append(tree.replace(item, f"{prefix}.ModuleList({tree.code(item)})"))
+    usable, wrapped = _go_on(context, tree, finding, "module", "list")
+    if usable == WRONG or len(edits) < 2:
+        return None
     message = say("Hold them in `{prefix}.ModuleList`, inside and outside", prefix=prefix)
-    return Fix(message, Applicability.SAFE, tuple(edits)) if len(edits) > 1 else None
+    return Fix(message, Applicability.SAFE if usable == RIGHT else Applicability.UNSAFE, (*edits, *wrapped))
 
 
 def _package(tree: Tree) -> str | None:
