@@ -50,6 +50,7 @@ class Frame:
     mark: int = 0
     exits: list[tuple[Value, Changes | None]] = field(default_factory=list)  # None: the state is as it was left
     forks: int = 0  # how many ways through its code are open that will be undone and joined with others
+    caught: int = 0  # how many blocks around the present statement go on after an error
     cleanups: list[Callable[[], object]] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
     yields: list[tuple[Value, Mode]] = field(default_factory=list)

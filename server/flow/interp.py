@@ -40,7 +40,7 @@ from ..facts import (
 from ..findings import Place
 from ..project import Module, Project
 from ..state import Changes, State
-from . import calls, events, loops, modes, modules, objects, python, scopes
+from . import calls, errors, events, loops, modes, modules, objects, python, scopes
 from .expressions import EXPRESSIONS
 from .frames import Args, Frame, Loop
 from .scopes import LAZY
@@ -528,7 +528,10 @@ class Interpreter:
             frame.cleanups = [*frame.cleanups, leave]
             if target is not None:
                 self.assign(target, entered)
+        caught = any(errors.swallows(expression) for expression, _ in s.items)
+        frame.caught += caught
         ended = self.run_body(s.body)
+        frame.caught -= caught
         if not ended:
             self.run_cleanups(frame, depth)
         frame.cleanups = frame.cleanups[:depth]
@@ -567,13 +570,16 @@ class Interpreter:
         mode_before = state.mode
         modes: list[Mode] = []
         outer, self.notes["modes"] = self.notes.get("modes"), modes
+        caught = any(map(errors.goes_on, s.handlers))
         frame.forks += bool(s.handlers)
+        frame.caught += caught
         try:
             ended = self.run_body(s.body)
             if not ended and s.orelse:
                 ended = self.run_body(s.orelse)
         finally:
             frame.forks -= bool(s.handlers)
+            frame.caught -= caught
             self.notes["modes"] = outer
         if s.handlers:
             normal = state.take(mark)

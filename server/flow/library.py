@@ -58,7 +58,7 @@ from .modules import WRAPPERS, call_module_method, initialize, leaves_of, make_m
 from .objects import AVERAGED, MODULE, MODULE_METHODS, drawn, is_module
 from .operations import Inputs, cut_of, graph_of, is_packed, lost_here, operate, packed, recorded
 from .python import b_range, iterate
-from .tensors import changed, rewrap, with_flag
+from .tensors import changed, refuse_numpy, rewrap, with_flag
 from .training import Phases, autograd_call, called_event, clear, make_optimizer, parameters_in
 
 if TYPE_CHECKING:
@@ -714,6 +714,30 @@ TORCH: dict[str, Callable[[Interpreter, Args, ir.Call | None], Value]] = {
 # ---------------------------------------------------------------- NumPy, math
 
 
+# Functions of NumPy that make an array of the one thing that they are given, be it a tensor or a list of tensors.
+CONVERTING = frozenset(
+    "abs argmax argmin array asanyarray asarray ascontiguousarray ceil copy cos cumsum exp expm1 float32 floor isfinite isinf "
+    "isnan log log10 log1p log2 median nan_to_num nanmax nanmean nanmin nanstd nansum negative ravel rint sign sin sqrt "
+    "square tanh unique".split()
+)
+# Of one tensor these call the method of the same name, and get on or fail in another way.
+CONVERTING_LISTS = CONVERTING | frozenset(
+    "amax amin concatenate float64 hstack max mean min prod stack std sum var vstack".split()
+)
+
+
+def converts(name: str, args: Args) -> bool:
+    """Whether a function of NumPy surely asks the tensors that it is given for their arrays."""
+    module, _, short = name.rpartition(".")
+    plain = len(args.positional) == 1 and not args.spread
+    if module != "numpy" or not plain or args.keywords.keys() - (["dtype"] if short.endswith("array") else []):
+        return False
+    given = args.positional[0]
+    if isinstance(given, Sequence):
+        return short in CONVERTING_LISTS and given.kind in ("list", "tuple")
+    return short in CONVERTING and isinstance(given, (Tensor, ParameterOf))
+
+
 def call_numpy(run: Interpreter, name: str, args: Args, e: ir.Call | None) -> Value:
     found = Inputs()
     for value in args.positional:
@@ -726,6 +750,8 @@ def call_numpy(run: Interpreter, name: str, args: Args, e: ir.Call | None) -> Va
         cut = cut_of(run, found, f"{name}(...)", kind, place)
     elif found.cuts:
         cut = found.cuts[-1]
+    if place is not None and cut is not None and cut.place == place and converts(name, args):
+        refuse_numpy(run, place, cut, several=isinstance(args.positional[0], Sequence))
     if name.startswith(("math.", "cmath.")) or short in ("mean", "sum", "max", "min", "std", "float32", "float64"):
         if kind == "number":
             return Number(cut, place, f"{name}(...)")

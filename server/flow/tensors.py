@@ -463,12 +463,13 @@ def call_method(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Cal
         )
     if name in ("new_tensor",):
         return rewrap(run, args.positional[0] if args.positional else UNKNOWN, args, place, ".new_tensor()")
-    if name == "__array__":
-        name = "numpy"
-    if name == "numpy":
+    if name in ("numpy", "__array__"):
         found = Inputs()
         found.add(run, tensor)
-        return Array(cut_of(run, found, ".numpy()", "numpy", place))
+        cut = cut_of(run, found, ".numpy()", "numpy", place)
+        if found.sure and place is not None and args.get(0, "force", None) is None:
+            refuse_numpy(run, place, cut)
+        return Array(cut)
     if name in ("item", "tolist"):
         if name == "tolist" and tensor.rank != SCALAR:
             number = number_of(run, tensor, ".tolist()", place)
@@ -495,6 +496,12 @@ def call_method(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Cal
     if tensor.opaque and isinstance(result, Tensor) and not args.positional:
         return replace(result, opaque=True)
     return result
+
+
+def refuse_numpy(run: Interpreter, place: Place, cut: Cut | None, several: bool = False) -> None:
+    """A tensor (one of `several`) that surely requires grad is given to NumPy: torch raises while gradients are recorded."""
+    if run.state.mode.records and not any(frame.caught for frame in run.frames):
+        run.record(events.Raised(place, run.stack, "numpy-of-grad", "", data={"cut": cut, "several": several}))
 
 
 def changed(
