@@ -960,6 +960,80 @@ PROGRAMS = {
             optimizer_G.step()
         """,
     ),
+    "layers-named-by-an-ordered-dict": (
+        "the names are those of the dict, and not numbers",
+        """
+        from collections import OrderedDict
+        net = nn.Sequential(OrderedDict([("body", nn.Linear(4, 4)), ("head", nn.Linear(4, 1))]))
+        for name, p in net.named_parameters():
+            p.requires_grad = name.startswith(("fc", "head"))
+        net(torch.randn(8, 4)).mean().backward()
+        for p in net.parameters():
+            p.requires_grad = False
+        for p in net.head.parameters():
+            p.requires_grad = True
+        net(torch.randn(8, 4)).mean().backward()
+        """,
+    ),
+    "thawed-by-a-name": (
+        "what is thawed is one of the layers that were frozen",
+        """
+        for p in model.parameters():
+            p.requires_grad = False
+        for p in model.get_submodule("2").parameters():
+            p.requires_grad = True
+        model(torch.randn(8, 4)).mean().backward()
+        model.requires_grad_(False)
+        dict(model.named_modules())["2"].requires_grad_(True)
+        model(torch.randn(8, 4)).mean().backward()
+        """,
+    ),
+    "names-of-a-compiled-module": (
+        "they begin with another word",
+        """
+        compiled = torch.compile(model, backend="eager")
+        for name, p in compiled.named_parameters():
+            p.requires_grad = name.startswith("_orig_mod.2")
+        compiled(torch.randn(8, 4)).mean().backward()
+        """,
+    ),
+    "names-of-a-normed-layer": (
+        "the weight has become two parameters",
+        """
+        net = nn.Sequential(nn.Linear(4, 4), nn.utils.weight_norm(nn.Linear(4, 1)))
+        for name, p in net.named_parameters():
+            if not name.endswith("_g"):
+                p.requires_grad = False
+        net(torch.randn(8, 4)).mean().backward()
+        """,
+    ),
+    "names-with-a-prefix": (
+        "the caller has given it",
+        """
+        for name, p in model.named_parameters(prefix="net"):
+            p.requires_grad = name.startswith("net.2")
+        model(torch.randn(8, 4)).mean().backward()
+        """,
+    ),
+    "second-layer-of-an-lstm": (
+        "it has one",
+        """
+        rnn = nn.LSTM(4, 4, num_layers=2)
+        for name, p in rnn.named_parameters():
+            p.requires_grad = name.endswith("_l1")
+        rnn(torch.randn(8, 2, 4))[0].mean().backward()
+        """,
+    ),
+    "a-weight-that-two-layers-share": (
+        "it goes by its first name only",
+        """
+        net = nn.Sequential(nn.Embedding(5, 4), nn.Linear(4, 5, bias=False))
+        net[1].weight = net[0].weight
+        for name, p in net.named_parameters():
+            p.requires_grad = name.startswith("0")
+        net(torch.randint(5, (8,))).mean().backward()
+        """,
+    ),
 }
 
 

@@ -799,6 +799,33 @@ for x in torch.randn(5, 8, 4):
     total.backward()  # because: passes it by
     opt.step()
 """,
+    "everything is frozen, as no name begins so": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+        self.classifier = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.classifier(self.encoder(x))
+
+
+def freeze_except(model, prefix="head"):
+    for name, p in model.named_parameters():
+        p.requires_grad = name.startswith(prefix)
+
+
+net = Net()
+freeze_except(net)
+loss = F.cross_entropy(net(torch.randn(8, 4)), torch.randint(3, (8,)))
+loss.backward()  # error: [detached-loss]
+""",
+    "everything is frozen, as no name has any of these words": """
+net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 3))
+for name, p in net.named_parameters():
+    p.requires_grad_(any(word in name for word in ("head", "fc")))
+net(torch.randn(8, 4)).sum().backward()  # error: [detached-loss]
+""",
 }
 
 RIGHT = {

@@ -650,6 +650,8 @@ def unknown_method(run: Interpreter, owner: Unknown, name: str, args: Args, e: i
     )
     if name in ("backward", "manual_backward") or written:
         unknown_backward(run)
+    if name in ("requires_grad_", "unfreeze") and not (args.positional and run.truth(args.positional[0]) is False):
+        _modules.thaw_any(run)
     for value in args.all():
         escape(run, value)
     return owner if owner.foreign else UNKNOWN

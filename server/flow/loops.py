@@ -48,7 +48,7 @@ def run_for(run: Interpreter, s: ir.For) -> bool:
     found = iterate(run, iterable, s.iter)
     target = s.target
     place = run.place(s.iter.at)
-    named = one_by_one(run, iterable) if any(type(inner) is ir.If for inner in s.body) else None
+    named = one_by_one(run, iterable) if any(map(_decides, s.body)) else None
     if named is not None:
         found = Items(found.each, named)
     if found.items is not None and (named is not None or len(found.items) <= UNROLL_LIMIT):
@@ -77,6 +77,19 @@ def run_for(run: Interpreter, s: ir.For) -> bool:
     if ended:
         return True
     return run.run_body(s.orelse) if s.orelse else False
+
+
+def _decides(s: ir.Stmt) -> bool:
+    """Whether a statement does something with some parameters, and with others not: `p.requires_grad = "head" in name`."""
+    if isinstance(s, ir.Assign):
+        return (
+            any(isinstance(t, ir.Attr) and t.name == "requires_grad" for t in s.targets)
+            and type(s.value) is not ir.Const
+        )
+    if isinstance(s, ir.ExprStmt) and isinstance(call := s.value, ir.Call):
+        flag = isinstance(call.func, ir.Attr) and call.func.name == "requires_grad_"
+        return flag and any(type(arg) is not ir.Const for arg in call.args)
+    return type(s) is ir.If
 
 
 def run_while(run: Interpreter, s: ir.While) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,7 @@ from ..facts import (
     NEW_MODES,
     NONE,
     SCALAR,
+    TRUE,
     UNKNOWN,
     Class,
     Const,
@@ -146,6 +149,9 @@ def initialize(run: Interpreter, obj: Object, name: str, args: Args, place: Plac
                 run.state.set(obj.cells, "members", first.cells.get("members") if isinstance(first, Sequence) else None)
                 return
             items = tuple(found.items)
+            if isinstance(first, Mapping):
+                keys = tuple(key[1] for key in first.cells if isinstance(key, tuple))
+                run.state.set(obj.cells, "keys", keys if "rest" not in first.cells else None)
         run.state.set(obj.cells, "items", items)
         return
     if kind == "mapping":
@@ -265,29 +271,83 @@ def _collect(run: Interpreter, value: Value, seen: set[int], leaves: dict[Leaf, 
 
 
 def named_leaves(
-    run: Interpreter, obj: Object, prefix: str = "", seen: set[int] | None = None
+    run: Interpreter, obj: Object, prefix: str | None = "", seen: set[int] | None = None
 ) -> Iterator[tuple[Value, Leaf]]:
-    """`named_parameters()` of a module whose members are all known; a layer of torch comes as one, under all its names."""
+    """`named_parameters()` of a module whose members are all known; a layer of torch comes as one, under all its names.
+
+    A name that is not known for sure is a `Text`.
+    """
     seen = set() if seen is None else seen
     if id(obj) in seen:
         return
     seen.add(id(obj))
+    if obj.cells.get("compiled"):
+        prefix = None  # `torch.compile` gives another module, with this one in it
     own = obj.cells.get("leaf")
-    if isinstance(own, Leaf):
+    if isinstance(own, Leaf) and id(own) not in seen:
+        seen.add(id(own))
         info = torchlib.module(library_class(obj))
-        names = tuple(Const(f"{prefix}{name}") for name in (info.parameters if info is not None else ()))
+        names: tuple[Const, ...] = ()
+        if prefix is not None and info is not None and not obj.cells.get("parametrized"):
+            names = tuple(Const(f"{prefix}{name}") for name in _layer_names(info.parameters))
         yield (Union(names) if len(names) > 1 else names[0] if names else Text()), own
-    items, mapping = obj.cells.get("items"), obj.cells.get("mapping")
-    children = list(obj.attrs.items())
-    children += [(str(i), v) for i, v in enumerate(items)] if isinstance(items, tuple) else []
-    children += (
-        [(k[1], v) for k, v in mapping.cells.items() if isinstance(k, tuple)] if isinstance(mapping, Mapping) else []
-    )
-    for name, child in children:
+    for name, child in _children(obj):
+        path = None if prefix is None or name is None else f"{prefix}{name}"
         if isinstance(child, Tensor) and child.leaf is not None and child.leaf.kind != "tensor":
-            yield Const(f"{prefix}{name}"), child.leaf
+            if id(child.leaf) not in seen:
+                seen.add(id(child.leaf))
+                yield (Text() if path is None else Const(path)), child.leaf
         elif isinstance(child, Object) and is_module(child):
-            yield from named_leaves(run, child, f"{prefix}{name}.", seen)
+            yield from named_leaves(run, child, None if path is None else f"{path}.", seen)
+
+
+def _children(obj: Object) -> list[tuple[str | None, object]]:
+    """What is registered in a module, with the names; None where a name is not known."""
+    found: list[tuple[str | None, object]] = [
+        (None if name.startswith("[") else name, v) for name, v in obj.attrs.items()
+    ]
+    items, mapping = obj.cells.get("items"), obj.cells.get("mapping")
+    if isinstance(items, tuple):
+        keys = obj.cells.get("keys", range(len(items)))
+        known = keys is not None and len(keys) == len(items)  # type: ignore[arg-type]
+        found += zip(map(str, keys) if known else [None] * len(items), items, strict=True)  # type: ignore[call-overload]
+    if isinstance(mapping, Mapping):
+        found += [(str(key[1]), value) for key, value in mapping.cells.items() if isinstance(key, tuple)]
+    return found
+
+
+def named_item(obj: Object, name: str) -> Value | None:
+    """A layer of a Sequential by the name that it has in it: `model.head` of `Sequential(OrderedDict(head=...))`."""
+    items, keys = obj.cells.get("items"), obj.cells.get("keys")
+    if isinstance(items, tuple) and isinstance(keys, tuple) and len(keys) == len(items) and name in keys:
+        return items[keys.index(name)]  # type: ignore[no-any-return]
+    return None
+
+
+LAYERS_NAMED = 12  # of layers that are numbered; deeper ones are called alike
+_NUMBERED = re.compile(r"(?<=_l)0|(?<=layers\.)0")
+
+
+@functools.cache
+def _layer_names(parameters: tuple[str, ...]) -> tuple[str, ...]:
+    """What the parameters of a layer of torch may be called, with those of further layers; nothing if that is not known."""
+    names: dict[str, None] = {}
+    for name in parameters:
+        for index in range(LAYERS_NAMED) if _NUMBERED.search(name) else (0,):
+            names[_NUMBERED.sub(str(index), name)] = None
+            if "_l0" in name:
+                names[_NUMBERED.sub(str(index), name) + "_reverse"] = None
+                names[f"weight_hr_l{index}"] = None
+    return tuple(names) if not any(re.search(r"\.\d", _NUMBERED.sub("", name)) for name in parameters) else ()
+
+
+def thaw_any(run: Interpreter) -> None:
+    """Something that is not known is told to require grad: any leaf that does not may be it."""
+    for obj in run.objects:
+        leaves = [obj.cells.get("leaf"), *(v.leaf for v in obj.attrs.values() if isinstance(v, Tensor))]
+        for leaf in leaves:
+            if isinstance(leaf, Leaf) and leaf.cells.get("requires_grad") is False:
+                run.state.set(leaf.cells, "requires_grad", None)
 
 
 def uncertain_leaves(run: Interpreter, obj: Object) -> set[Leaf]:
@@ -398,7 +458,13 @@ def library_attribute(run: Interpreter, obj: Object, name: str, e: ir.Attr) -> V
 def call_module_method(run: Interpreter, obj: Object, name: str, args: Args, e: ir.Call | None) -> Value:
     place = run.place(e.at) if e is not None else None
     if name in ("parameters", "named_parameters"):
-        return parameters_of(run, obj, name == "named_parameters", place)
+        found = parameters_of(run, obj, name == "named_parameters", place)
+        if args.positional or args.keywords or args.spread:
+            recurse = args.get(1 if found.named else 0, "recurse", TRUE)
+            plain = not args.spread and recurse is not None and run.truth(recurse) is True
+            found.cells["renamed"] = True
+            return found if plain else replace(found, exact=False)
+        return found
     if name in ("train", "eval"):
         mode = args.get(0, "mode", Const(True)) if name == "train" else Const(False)
         truth = run.truth(mode) if mode is not None else True
@@ -532,6 +598,11 @@ def _grow(run: Interpreter, obj: Object, name: str, args: Args, place: Place | N
             if not known:
                 run.state.set(obj.cells, "dynamic", True)
             return NONE
+        items = obj.cells.get("items")
+        if isinstance(items, tuple):
+            keys = obj.cells.get("keys", tuple(map(str, range(len(items)))))
+            known = isinstance(keys, tuple) and len(values) == 2 and isinstance(values[0], Const)
+            run.state.set(obj.cells, "keys", (*keys, values[0].value) if known else None)  # type: ignore[attr-defined,misc]
         name = "append"
     items = obj.cells.get("items", ())
     new = values[-1:] if name != "extend" else None

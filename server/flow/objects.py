@@ -199,7 +199,7 @@ def read_object(run: Interpreter, obj: Object, name: str, e: ir.Attr) -> Value:
     library = _modules.library_attribute(run, obj, name, e)
     if library is not None:
         return library
-    return UNKNOWN
+    return _modules.named_item(obj, name) or UNKNOWN
 
 
 def late_attribute(run: Interpreter, obj: Object, name: str) -> bool:
@@ -405,6 +405,8 @@ def set_attribute(run: Interpreter, owner: Value, name: str, value: Value, targe
         set_attribute(run, owner.instance, name, value, target)
     elif isinstance(owner, Unknown) and name == "grad":
         _training.taint_all(run)  # the gradient of something: of which leaf is not known
+    elif isinstance(owner, Unknown) and name == "requires_grad" and run.truth(value) is not False:
+        _modules.thaw_any(run)
 
 
 def augment(run: Interpreter, s: ir.AugAssign) -> None:

@@ -156,7 +156,7 @@ def one_by_one(run: Interpreter, value: Value) -> list[Value] | None:
     """`named_parameters()` with each name, for loops that look at the names; None if not all of them are known."""
     if not isinstance(value, Parameters) or not value.named or not value.exact or value.trainable_only:
         return None
-    if not isinstance(value.owner, Object) or len(value.leaves) > NAMES_LIMIT:
+    if not isinstance(value.owner, Object) or len(value.leaves) > NAMES_LIMIT or "renamed" in value.cells:
         return None
     found = list(_modules.named_leaves(run, value.owner))
     if {leaf for _, leaf in found} != set(value.leaves):
@@ -728,8 +728,24 @@ def b_number(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     return Number()
 
 
-def b_any(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+def b_either(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     return BOOL
+
+
+def b_any(run: Interpreter, args: Args, e: ir.Call | None, stop: bool = True) -> Value:
+    value = args.positional[0] if len(args.positional) == 1 else UNKNOWN
+    items = value.cells.get("items") if isinstance(value, Sequence) else None
+    run.sized += 1
+    if not isinstance(items, tuple):
+        return BOOL
+    truths = {run.truth(item) for item in items}
+    if stop in truths:
+        return TRUE if stop else FALSE
+    return BOOL if None in truths else FALSE if stop else TRUE
+
+
+def b_all(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    return b_any(run, args, e, stop=False)
 
 
 def b_sorted(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
@@ -741,11 +757,11 @@ _BUILTIN_CALLS = {
     "print": b_print, "len": b_len, "range": b_range, "enumerate": b_enumerate, "zip": b_zip, "reversed": b_reversed,
     "list": b_list, "tuple": b_tuple, "set": b_set, "frozenset": b_set, "dict": b_dict, "float": b_float, "int": b_int,
     "bool": b_bool, "str": b_str, "repr": b_text, "format": b_text, "sum": b_sum, "max": b_max, "min": b_max,
-    "abs": b_abs, "round": b_round, "pow": b_pow, "isinstance": b_isinstance, "issubclass": b_any, "getattr": b_getattr,
+    "abs": b_abs, "round": b_round, "pow": b_pow, "isinstance": b_isinstance, "issubclass": b_either, "getattr": b_getattr,
     "setattr": b_setattr, "hasattr": b_hasattr, "next": b_next, "iter": b_iter, "map": b_map, "filter": b_filter,
     "type": b_type, "property": b_wrap("property"), "staticmethod": b_wrap("staticmethod"),
     "classmethod": b_wrap("classmethod"), "id": b_number, "hash": b_number, "ord": b_number, "chr": b_text, "any": b_any,
-    "all": b_any, "callable": b_any, "sorted": b_sorted, "input": b_text, "hex": b_text,
+    "all": b_all, "callable": b_either, "sorted": b_sorted, "input": b_text, "hex": b_text,
 }  # fmt: skip
 
 # ---------------------------------------------------------------- methods of containers, strings and numbers
@@ -778,16 +794,7 @@ def call_container(run: Interpreter, owner: Value, name: str, args: Args, e: ir.
     ):
         return Text()
     if isinstance(owner, (Text, Const)) and name in ("startswith", "endswith", "isdigit"):
-        if (
-            isinstance(owner, Const)
-            and isinstance(owner.value, str)
-            and len(args.positional) == 1
-            and isinstance(args.positional[0], Const)
-        ):
-            prefix = args.positional[0].value
-            if isinstance(prefix, str) and name != "isdigit":
-                return TRUE if getattr(owner.value, name)(prefix) else FALSE
-        return BOOL
+        return _begins(owner, name, args)
     if isinstance(owner, (Text, Const)) and name in ("split", "splitlines", "rsplit"):
         return Sequence("list", {"items": None, "each": Text()})
     if isinstance(owner, Array):
@@ -804,6 +811,20 @@ def call_container(run: Interpreter, owner: Value, name: str, args: Args, e: ir.
         if name in ("set_postfix", "set_description", "set_postfix_str", "update", "write"):
             return NONE
     return UNKNOWN
+
+
+def _begins(owner: Value, name: str, args: Args) -> Value:
+    """`text.startswith(part)`, `text.endswith((one, other))`"""
+    text = owner.value if isinstance(owner, Const) else None
+    if name == "isdigit" or not isinstance(text, str) or len(args.positional) != 1 or args.keywords or args.spread:
+        return BOOL
+    given = args.positional[0]
+    items = given.cells.get("items") if isinstance(given, Sequence) and given.kind == "tuple" else (given,)
+    parts = [i.value for i in items if isinstance(i, Const)] if isinstance(items, tuple) else []
+    known = [part for part in parts if isinstance(part, str)]
+    if not isinstance(items, tuple) or len(known) < len(items):
+        return BOOL
+    return TRUE if getattr(text, name)(tuple(known)) else FALSE
 
 
 def _array_method(run: Interpreter, owner: Array, name: str) -> Value:
