@@ -79,6 +79,8 @@ def call(run: Interpreter, func: Value, args: Args, e: ir.Call | None) -> Value:
         return target
     if isinstance(func, Union):
         results: list[Value] = []
+        if (put := _replacing.of_several(run, func, args)) is not None:
+            return put
 
         def way(option: Value):
             def go() -> bool:
@@ -226,6 +228,8 @@ def enter_function(run: Interpreter, func: Function, args: Args, e: ir.Expr | No
     if len(run.frames) > run.depth_limit or depth >= 2 or (run.alone and _in_base_init(run, func)):
         for value in args.all():
             escape(run, value)
+            if depth:  # a recursion that goes on
+                _replacing.unseen(run, value)
         if func.name == "__init__":
             _perhaps_made(run, func.bound)
         return UNKNOWN
@@ -241,8 +245,11 @@ def enter_function(run: Interpreter, func: Function, args: Args, e: ir.Expr | No
     receiver = func.bound
     if isinstance(receiver, Object) and func.name == "forward" and is_module(receiver):
         frame.instance = receiver
+    elif run.instance is not None:
+        frame.instance = run.instance
     elif caller is not None:
         frame.instance = caller.instance
+    run.instance = None
     stack = run.stack
     if e is not None and caller is not None:
         run.stack = Frames(run.place(e.at), func.name, "call", stack)
@@ -587,6 +594,10 @@ def call_method(run: Interpreter, method: Method, args: Args, e: ir.Call | None)
         from .custom import apply_function
 
         return apply_function(run, owner, args, e)
+    if isinstance(owner, Method) and owner.name in _replacing.MEMBERS:
+        return _replacing.call_members(run, owner, name, args)
+    if isinstance(owner, Function) and name == "__get__" and args.positional:
+        return bound(owner, args.positional[0])
     if isinstance(owner, Function) and name in ("__get__", "__call__"):
         return call(run, owner, args, e)
     if isinstance(owner, Unknown):
@@ -617,9 +628,6 @@ def call_super(run: Interpreter, owner: Super, name: str, args: Args, e: ir.Call
             _training.make_optimizer(run, instance, args, place)
         return NONE
     if is_module(instance):
-        if name == "__setattr__" and len(args.positional) == 2 and isinstance(args.positional[0], Const):
-            run.state.set(instance.attrs, args.positional[0].value, args.positional[1])
-            return NONE
         if name in ("forward", "__call__"):
             cls = _modules.library_class(instance)
             info = torchlib.module(cls)
@@ -652,6 +660,7 @@ def unknown_method(run: Interpreter, owner: Unknown, name: str, args: Args, e: i
         unknown_backward(run)
     if name in ("requires_grad_", "unfreeze") and not (args.positional and run.truth(args.positional[0]) is False):
         _modules.thaw_any(run)
+    _replacing.unknown_method(run, name, args)
     for value in args.all():
         escape(run, value)
     return owner if owner.foreign else UNKNOWN
@@ -662,6 +671,7 @@ from . import functional as _functional  # noqa: E402
 from . import library as _library  # noqa: E402
 from . import modes as _modes  # noqa: E402
 from . import modules as _modules  # noqa: E402
+from . import replacing as _replacing  # noqa: E402
 from . import tensors as _tensors  # noqa: E402
 from . import training as _training  # noqa: E402
 

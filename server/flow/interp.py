@@ -40,7 +40,7 @@ from ..facts import (
 from ..findings import Place
 from ..project import Module, Project
 from ..state import Changes, State
-from . import calls, errors, events, loops, modes, modules, objects, python, scopes
+from . import calls, errors, events, loops, modes, modules, objects, python, replacing, scopes
 from .expressions import EXPRESSIONS
 from .frames import Args, Frame, Loop
 from .scopes import LAZY
@@ -107,6 +107,7 @@ class Interpreter:
         self.rests: dict[tuple[object, ...], frozenset[tuple[object, ...]]] = {}
         self.notes: dict[object, object] = {}
         self.compiled: Place | None = None  # what runs now was given to `torch.compile` there
+        self.instance: Object | None = None  # a module whose forward, which was put into it, is called next
         self.assigned: Place | None = None  # the right side of the assignment that runs now
         self.assigned_e: ir.Expr | None = None
         self.condition: tuple[ir.Expr, bool] | None = None  # of the innermost `if`, and which way it is
@@ -314,6 +315,7 @@ class Interpreter:
             elif isinstance(target, ir.Sub):
                 owner = self.eval(target.value)  # `del module._parameters[name]`
                 whole = isinstance(target.index, ir.Slice) and target.index[1:] == (None, None, None)
+                replacing.delete(self, owner)
                 if isinstance(owner, Sequence):
                     owner.cells["emptied"] = True
                     if whole:  # `del losses[:]`

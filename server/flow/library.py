@@ -50,7 +50,7 @@ from ..facts import (
     replace,
 )
 from ..findings import Place
-from . import events, functional, shapes, stacks, threads
+from . import events, functional, replacing, shapes, stacks, threads
 from .calls import call, escape
 from .frames import Args
 from .modes import ENTERED, make_context
@@ -222,7 +222,10 @@ def call_torch(run: Interpreter, name: str, args: Args, e: ir.Call | None) -> Va
         if tail == "__init__" and isinstance(owner, Object) and place is not None:
             initialize(run, owner, head, inner, place)
             return NONE
-        return call_module_method(run, owner, tail, inner, e) if isinstance(owner, Object) else UNKNOWN
+        if not isinstance(owner, Object):
+            replacing.unknown_method(run, tail, inner)
+            return UNKNOWN
+        return call_module_method(run, owner, tail, inner, e)
     if name.startswith("torch.Tensor."):
         owner = args.positional[0] if args.positional else UNKNOWN
         if isinstance(owner, (Tensor, ParameterOf)):
@@ -570,6 +573,17 @@ def t_parametrized(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     return value
 
 
+def t_register_parametrization(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    """What the layer's weight is computed from has parameters of its own, perhaps."""
+    value, made = t_parametrized(run, args, e), args.get(2, "parametrization", UNKNOWN) or UNKNOWN
+    if not isinstance(made, Object) or not is_module(made) or leaves_of(run, made) != ([], True):
+        place = run.place(e.at).start if e is not None else 0
+        replacing.put_unnamed(run, value, made)
+        if isinstance(value, Object):
+            run.state.set(value.attrs, f"[{place}]", made)
+    return value
+
+
 def t_func_grad(name: str) -> Callable[[Interpreter, Args, ir.Call | None], Value]:
     """`torch.func.grad(f)`: a function that gives the gradient of `f` (see `functional.py`)."""
 
@@ -691,7 +705,7 @@ TORCH: dict[str, Callable[[Interpreter, Args, ir.Call | None], Value]] = {
     "torch.nn.utils.spectral_norm": t_parametrized,
     "torch.nn.utils.parametrizations.spectral_norm": t_parametrized,
     "torch.nn.utils.parametrizations.orthogonal": t_parametrized,
-    "torch.nn.utils.parametrize.register_parametrization": t_parametrized,
+    "torch.nn.utils.parametrize.register_parametrization": t_register_parametrization,
     **{f"torch.nn.utils.prune.{name}": t_parametrized for name in PRUNES},
     **{f"torch.func.{name}": t_func_grad(f"torch.func.{name}") for name in ("grad", "grad_and_value")},
     "torch.autocast": t_autocast("torch.autocast"),
@@ -1001,6 +1015,7 @@ OTHERS: dict[str, Callable[[Interpreter, Args, ir.Call | None], Value]] = {
     "functools.partial": o_partial,
     "functools.wraps": o_wraps,
     "functools.reduce": o_reduce,
+    "types.MethodType": replacing.method_type,
     "copy.deepcopy": o_deepcopy,
     "copy.copy": o_copy,
     "contextlib.nullcontext": o_nullcontext,

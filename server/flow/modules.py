@@ -186,6 +186,21 @@ def registers(run: Interpreter, owner: Object, name: str, value: Value, place: P
         value.leaf.label = name
 
 
+def replace_item(run: Interpreter, owner: Object, name: str, value: Value) -> bool:
+    """`setattr(sequential, "0", layer)`: the members of a container are attributes, too."""
+    items, mapping = owner.cells.get("items"), owner.cells.get("mapping")
+    if isinstance(items, tuple) and name.isdigit() and int(name) < len(items):
+        run.state.set(owner.cells, "items", (*items[: int(name)], value, *items[int(name) + 1 :]))
+        return True
+    if isinstance(mapping, Mapping) and ("key", name) in mapping.cells:
+        run.state.set(mapping.cells, ("key", name), value)
+        return True
+    if "items" in owner.cells and name.isdigit():
+        _replacing.loosen(run, owner)
+        return True
+    return False
+
+
 def take_apart(run: Interpreter, owner: Object) -> None:
     """A module may have lost a parameter: there is room for a plain tensor now."""
     run.state.set(owner.cells, "parametrized", True)
@@ -363,6 +378,7 @@ def uncertain_leaves(run: Interpreter, obj: Object) -> set[Leaf]:
     return found
 
 
+APPLY_LIMIT = 32  # modules for which the function that `apply` was given is followed
 HOLDS = frozenset({"items", "members", "each", "mapping"})  # cells with what is registered without a name
 
 
@@ -433,6 +449,8 @@ def library_attribute(run: Interpreter, obj: Object, name: str, e: ir.Attr) -> V
             return Tensor(leaf=leaf, node=leaf.node, dtype=FLOAT, storage=leaf.storage, tag="" if whole else "part")
         if name == "_parameters":
             take_apart(run, obj)  # whoever looks there may take a parameter out
+        if name in _replacing.MEMBERS:
+            return _replacing.members_of(obj, name)
         if name == "training":
             training = obj.cells.get("training")
             return Const(training) if isinstance(training, bool) else UNKNOWN
@@ -509,8 +527,12 @@ def call_module_method(run: Interpreter, obj: Object, name: str, args: Args, e: 
         if name == "compile":
             run.state.set(obj.cells, "compiled", place)
         if name == "apply" and args.positional:
-            for module in submodules(run, obj)[:8]:
-                _calls.call(run, args.positional[0], Args([module], {}), None)
+            for index, module in enumerate(submodules(run, obj)):
+                if index < APPLY_LIMIT:
+                    _calls.call(run, args.positional[0], Args([module], {}), None)
+                else:
+                    _calls.escape(run, module)
+                    _replacing.loosen(run, module)
         return obj
     if name in ("modules", "children", "named_modules", "named_children"):
         objects = (
@@ -525,11 +547,23 @@ def call_module_method(run: Interpreter, obj: Object, name: str, args: Args, e: 
         each: Value = join_all(objects) if objects else UNKNOWN  # type: ignore[assignment]
         return Range(Sequence("tuple", {"items": (Text(), each)}) if named else each)
     if name in ("append", "extend", "insert", "add_module", "register_module"):
-        return _grow(run, obj, name, args, place)
-    if name == "register_parameter" and len(args.positional) >= 2 and isinstance(args.positional[0], Const):
-        if place is not None:
-            run.record(events.Registered(place, run.stack, obj, args.positional[1]))
-        run.state.set(obj.attrs, args.positional[0].value, args.positional[1])
+        return _grow(run, obj, name, args, place, e)
+    if name in ("register_parameter", "__setattr__"):
+        key = args.get(0, "name", UNKNOWN) or UNKNOWN
+        value = args.get(1, "param" if name == "register_parameter" else "value", UNKNOWN) or UNKNOWN
+        if place is not None and name == "register_parameter":
+            run.record(events.Registered(place, run.stack, obj, value))
+        if isinstance(key, Const) and isinstance(key.value, str):
+            run.state.set(obj.attrs, key.value, value)
+        else:
+            _replacing.put_unnamed(run, obj, value)
+            run.state.set(obj.attrs, f"[{place.start if place else 0}]", value)
+            run.state.set(obj.cells, "dynamic", True)
+        return NONE
+    if name == "get_submodule":
+        return _replacing.below(run, obj, args.get(0, "target", UNKNOWN) or UNKNOWN)
+    if name == "set_submodule":
+        _replacing.put_below(run, obj, args, e)
         return NONE
     if name == "register_buffer" and args.positional and isinstance(args.positional[0], Const):
         value = args.get(1, "tensor", NONE) or NONE
@@ -585,7 +619,7 @@ def set_flags(run: Interpreter, leaves: list[Leaf] | tuple[Leaf, ...], value: bo
         run.state.set(leaf.cells, "requires_grad", new)
 
 
-def _grow(run: Interpreter, obj: Object, name: str, args: Args, place: Place | None) -> Value:
+def _grow(run: Interpreter, obj: Object, name: str, args: Args, place: Place | None, e: ir.Call | None = None) -> Value:
     values = list(args.positional)
     if place is not None and values:
         run.record(events.Registered(place, run.stack, obj, values[-1]))
@@ -596,6 +630,8 @@ def _grow(run: Interpreter, obj: Object, name: str, args: Args, place: Place | N
             known = isinstance(values[0], Const)
             run.state.set(obj.attrs, values[0].value if known else f"[{place.start if place else 0}]", values[1])  # type: ignore[attr-defined]
             if not known:
+                if e is None or not _python.is_new(run, obj, e.args[0] if e.args else None):
+                    _replacing.put_unnamed(run, obj, values[1])
                 run.state.set(obj.cells, "dynamic", True)
             return NONE
         items = obj.cells.get("items")
@@ -671,8 +707,7 @@ def set_module_item(run: Interpreter, obj: Object, index: Value, value: Value, p
             changed[index.value] = value
             run.state.set(obj.cells, "items", tuple(changed))
         else:
-            run.state.set(obj.cells, "each", UNKNOWN)
-            run.state.set(obj.cells, "items", None)
+            _replacing.loosen(run, obj)
 
 
 # ---------------------------------------------------------------- calling
@@ -685,6 +720,13 @@ def call_module(run: Interpreter, obj: Object, args: Args, e: ir.Call | None, th
     if cells.get("closed"):
         return Tensor(certain=False)
     member = find(obj.cls, "forward", run)
+    own = obj.attrs.get("forward")
+    if isinstance(own, Value):
+        member = (own, obj.cls)  # it was put into the instance
+    elif (cells.get("loose") and member is None) or ("patched", cls) in run.state.shared:
+        for value in args.all():
+            _calls.escape(run, value)
+        return Tensor(certain=False)
     if cls in WRAPPERS and isinstance(obj.cls, External):
         inner = obj.attrs.get("module", UNKNOWN)
         result = _calls.call(run, inner, args, e) if isinstance(inner, Value) else UNKNOWN
@@ -697,7 +739,11 @@ def call_module(run: Interpreter, obj: Object, args: Args, e: ir.Call | None, th
     if "pre_hooks" in cells:
         args = _hooks.before_forward(run, obj, args)
     outer, run.compiled = run.compiled, run.compiled or compiled_at(obj)
-    if member is not None and isinstance(member[0], Function):
+    if member is not None and member[0] is own:
+        run.instance = obj
+        result = _calls.call(run, member[0], args, e)
+        run.instance = None
+    elif member is not None and isinstance(member[0], Function):
         result = _calls.call(run, bound(member[0], obj), args, e)
     elif member is not None:
         return UNKNOWN
@@ -853,6 +899,8 @@ def module_rank(run: Interpreter, obj: Object, info: torchlib.Module, found: Inp
 from . import calls as _calls  # noqa: E402
 from . import hooks as _hooks  # noqa: E402
 from . import objects as _objects  # noqa: E402
+from . import python as _python  # noqa: E402
+from . import replacing as _replacing  # noqa: E402
 from . import training as _training  # noqa: E402
 
 __all__ = [

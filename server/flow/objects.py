@@ -58,7 +58,7 @@ MODULE_METHODS = frozenset(
     (
         "parameters named_parameters buffers named_buffers children named_children modules named_modules train eval "
         "zero_grad requires_grad_ to cuda cpu float double half bfloat16 type state_dict load_state_dict apply "
-        "register_buffer register_parameter add_module register_module register_forward_hook "
+        "register_buffer register_parameter add_module register_module set_submodule __setattr__ register_forward_hook "
         "register_forward_pre_hook register_full_backward_hook register_backward_hook register_comm_hook get_submodule "
         "get_parameter forward append extend insert share_memory to_empty compile no_sync extra_repr __call__ flatten_parameters "
         "ipu xpu keys values items reset_parameters __init__"
@@ -175,7 +175,7 @@ def get_attribute(run: Interpreter, value: Value, name: str, e: ir.Attr) -> Valu
     if handler is not None:
         return handler(run, value, name, e)
     if isinstance(value, Unknown):
-        return value
+        return _replacing.members_of(value, name) or value if name in _replacing.MEMBERS else value
     if isinstance(value, Const) and value.value is None:
         run.record(events.NoneUsed(run.place(e.at), run.stack, name, value.made, "value"))
         return UNKNOWN
@@ -384,6 +384,11 @@ def set_attribute(run: Interpreter, owner: Value, name: str, value: Value, targe
         own = running is not None and running.bound is owner
         run.record(events.Attribute(place, run.stack, owner, name, value, own, run.frame.instance, run.assigned))
         if is_module(owner):
+            if name == "__class__":
+                _replacing.put(run, owner, name, value)
+                return
+            if _modules.replace_item(run, owner, name, value):
+                return
             _modules.registers(run, owner, name, value, place)
             _modules.refuse_plain(run, owner, name, value, place)
             _modules.replace_weight(run, owner, name, value)
@@ -392,7 +397,9 @@ def set_attribute(run: Interpreter, owner: Value, name: str, value: Value, targe
         _training.set_tensor_attribute(run, owner, name, value, place, target)
     elif isinstance(owner, Union):
         for option in owner.options:
-            if isinstance(option, Object):
+            if is_module(option):
+                _replacing.put(run, option, name, value)  # type: ignore[arg-type]
+            elif isinstance(option, Object):
                 old = option.attrs.get(name, value)
                 run.state.set(option.attrs, name, join(old, value))
     elif isinstance(owner, ModuleValue):
@@ -401,12 +408,16 @@ def set_attribute(run: Interpreter, owner: Value, name: str, value: Value, targe
         run.state.set(owner.names, name, value)
     elif isinstance(owner, External):
         run.record(events.Attribute(place, run.stack, owner, name, value))
+        if name in ("forward", "__call__"):
+            run.state.set(run.state.shared, ("patched", owner.name), True)
     elif isinstance(owner, Super):
         set_attribute(run, owner.instance, name, value, target)
     elif isinstance(owner, Unknown) and name == "grad":
         _training.taint_all(run)  # the gradient of something: of which leaf is not known
     elif isinstance(owner, Unknown) and name == "requires_grad" and run.truth(value) is not False:
         _modules.thaw_any(run)
+    elif isinstance(owner, Unknown) and name != "requires_grad":
+        _replacing.somewhere(run, name, value)
 
 
 def augment(run: Interpreter, s: ir.AugAssign) -> None:
@@ -615,6 +626,8 @@ def get_item(run: Interpreter, value: Value, index: Value, e: ir.Sub) -> Value:
         return value  # `list[int]`, `Optional[Tensor]`
     if isinstance(value, Unknown):
         return value
+    if isinstance(value, Method) and value.name in _replacing.MEMBERS:
+        return _replacing.get_item(run, value, index)
     return FOREIGN if isinstance(value, Context) else UNKNOWN
 
 
@@ -651,12 +664,15 @@ def set_item(run: Interpreter, owner: Value, index: Value, value: Value, target:
         _tensors.write_into(run, owner, value, target)
     elif isinstance(owner, Object):
         _modules.set_module_item(run, owner, index, value, run.place(target.at))
+    else:
+        _replacing.set_item(run, owner, index, value, target)
 
 
 # The parts of the interpreter know each other: these come when this one is complete.
 from . import calls as _calls  # noqa: E402
 from . import modules as _modules  # noqa: E402
 from . import python as _python  # noqa: E402
+from . import replacing as _replacing  # noqa: E402
 from . import tensors as _tensors  # noqa: E402
 from . import training as _training  # noqa: E402
 

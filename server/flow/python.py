@@ -633,9 +633,26 @@ def b_setattr(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
         if isinstance(name, Const) and isinstance(name.value, str):
             _objects.set_attribute(run, owner, name.value, value, ir.Attr(e.at, e.func, name.value))
         elif isinstance(owner, Object):
+            if not is_new(run, owner, e.args[1] if len(e.args) == 3 else None):
+                _replacing.put_unnamed(run, owner, value)
             _objects.set_attribute(run, owner, f"[{run.place(e.at).start}]", value, ir.Attr(e.at, e.func, ""))
             run.state.set(owner.cells, "dynamic", True)
+        else:
+            _replacing.put_unnamed(run, owner, value)
     return NONE
+
+
+def is_new(run: Interpreter, owner: Object, name: ir.Expr | None) -> bool:
+    """Whether a constructor makes up the name of what it sets: `setattr(self, f"layer{i}", ...)` replaces nothing."""
+    own = any(
+        f.function is not None and f.function.name == "__init__" and f.function.bound is owner for f in run.frames
+    )
+    return own and isinstance(name, (ir.Joined, ir.Bin, ir.Call))
+
+
+def b_vars(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    owner = args.positional[0] if len(args.positional) == 1 else UNKNOWN
+    return _replacing.members_of(owner, "__dict__") or UNKNOWN
 
 
 def b_hasattr(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
@@ -758,7 +775,7 @@ _BUILTIN_CALLS = {
     "list": b_list, "tuple": b_tuple, "set": b_set, "frozenset": b_set, "dict": b_dict, "float": b_float, "int": b_int,
     "bool": b_bool, "str": b_str, "repr": b_text, "format": b_text, "sum": b_sum, "max": b_max, "min": b_max,
     "abs": b_abs, "round": b_round, "pow": b_pow, "isinstance": b_isinstance, "issubclass": b_either, "getattr": b_getattr,
-    "setattr": b_setattr, "hasattr": b_hasattr, "next": b_next, "iter": b_iter, "map": b_map, "filter": b_filter,
+    "setattr": b_setattr, "vars": b_vars, "hasattr": b_hasattr, "next": b_next, "iter": b_iter, "map": b_map, "filter": b_filter,
     "type": b_type, "property": b_wrap("property"), "staticmethod": b_wrap("staticmethod"),
     "classmethod": b_wrap("classmethod"), "id": b_number, "hash": b_number, "ord": b_number, "chr": b_text, "any": b_any,
     "all": b_all, "callable": b_either, "sorted": b_sorted, "input": b_text, "hex": b_text,
@@ -937,6 +954,7 @@ def _mapping_method(run: Interpreter, owner: Mapping, name: str, args: Args, e: 
 from . import calls as _calls  # noqa: E402
 from . import modules as _modules  # noqa: E402
 from . import objects as _objects  # noqa: E402
+from . import replacing as _replacing  # noqa: E402
 from . import tensors as _tensors  # noqa: E402
 from . import training as _training  # noqa: E402
 
