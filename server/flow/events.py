@@ -234,6 +234,7 @@ class Attribute(Event):
     own: bool = False  # a method of the owner does it: `self.name = value`
     in_forward: Object | None = None
     value_place: Place | None = None
+    straight: bool = False  # every way through the functions that run comes here
 
 
 @dataclass(eq=False)

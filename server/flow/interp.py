@@ -133,6 +133,14 @@ class Interpreter:
         """Whether this point is reached on every run: no unknown condition above it, in any running function."""
         return all(frame.branches == 0 for frame in self.frames)
 
+    def straight(self) -> bool:
+        """Whether every way through the functions that run comes here: no unknown condition, and none that has left
+        a function or a turn of a loop before."""
+        return all(
+            not frame.branches and not frame.exits and not any(loop.breaks or loop.continues for loop in frame.loops)
+            for frame in self.frames
+        )
+
     def certain_in_forward(self) -> bool:
         """Whether the statement is reached in every call of the module's forward that runs now."""
         instance = self.frame.instance

@@ -55,7 +55,7 @@ from .calls import call, escape
 from .frames import Args
 from .modes import ENTERED, make_context
 from .modules import WRAPPERS, call_module_method, initialize, leaves_of, make_module
-from .objects import AVERAGED, MODULE, MODULE_METHODS, drawn, is_module
+from .objects import AVERAGED, MODULE, MODULE_METHODS, drawn, find, is_module
 from .operations import Inputs, cut_of, graph_of, is_packed, lost_here, operate, packed, recorded
 from .python import b_range, iterate
 from .tensors import changed, refuse_numpy, rewrap, with_flag
@@ -635,7 +635,9 @@ def t_averaged(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     if e is None:
         return UNKNOWN
     place = run.place(e.at)
-    model = clone(run, args.get(0, "model", UNKNOWN) or UNKNOWN, {}, place)
+    given = args.get(0, "model", UNKNOWN) or UNKNOWN
+    refuse_copy(run, given, args, e)
+    model = clone(run, given, {}, place)
     return make_module(run, AVERAGED, Args([model], {}), place, e)
 
 
@@ -807,7 +809,64 @@ def o_wraps(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
 
 def o_deepcopy(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     value = args.positional[0] if args.positional else UNKNOWN
+    if e is not None and len(args.positional) == 1:
+        refuse_copy(run, value, args, e)
     return clone(run, value, {}, run.place(e.at) if e is not None else None)
+
+
+def refuse_copy(run: Interpreter, value: Value, args: Args, e: ir.Call) -> None:
+    """Record `Raised` if what is copied surely is, or holds, a tensor that an operation has recorded: torch refuses it."""
+    called_event(run, "copy.deepcopy", args, e, NONE)
+    if not isinstance(value, (Tensor, Sequence, Mapping, Object)):
+        return
+    found = recorded_in(run, value, "", set())
+    if found is not None and not any(frame.caught for frame in run.frames):
+        tensor, path = found
+        where = ((tensor.node.place, "made"),) if tensor.node is not None and tensor.node.place is not None else ()
+        run.record(events.Raised(run.place(e.at), run.stack, "deepcopy-of-graph", path, where))
+
+
+# Objects and methods that say themselves how they are copied.
+COPIED_BY_HAND = ("__deepcopy__", "__getstate__", "__reduce__", "__reduce_ex__", "__getnewargs__")
+COPY_LIMIT = 200  # values that are looked into; a copy of more is not judged
+
+
+def recorded_in(run: Interpreter, value: object, path: str, seen: set[int]) -> tuple[Tensor, str] | None:
+    """A tensor with a `grad_fn` that a deep copy of the value surely meets, and how it is reached from there."""
+    if id(value) in seen or len(seen) > COPY_LIMIT:
+        return None
+    seen.add(id(value))
+    if isinstance(value, Tensor):
+        node, sure = graph_of(value)
+        plain = node is not None and node.leaf is None and not node.phi and value.leaf is None
+        return (value, path) if sure and plain and value.certain and not value.opaque else None
+    inner: list[tuple[object, str]] = []
+    if isinstance(value, Sequence) and isinstance(items := value.cells.get("items"), tuple):
+        inner = [(item, f"{path}[{index}]") for index, item in enumerate(items)]
+    elif isinstance(value, Mapping):
+        inner = [(item, f"{path}[{key[1]!r}]") for key, item in value.cells.items() if isinstance(key, tuple)]
+    elif isinstance(value, Object) and is_plain(run, value):
+        inner = [
+            (a, f"{path}.{name}") for name, a in value.attrs.items() if isinstance(a, Object) or has(run, value, name)
+        ]
+        if isinstance(items := value.cells.get("items"), tuple):
+            inner += [(item, f"{path}[{index}]") for index, item in enumerate(items)]
+    return next((found for item, way in inner if (found := recorded_in(run, item, way, seen)) is not None), None)
+
+
+def has(run: Interpreter, obj: Object, name: str) -> bool:
+    """Whether an object surely has got an attribute, on whatever way the program came here."""
+    return any(
+        type(event) is events.Attribute and event.owner is obj and event.name == name and event.straight
+        for event in reversed(run.events)
+    )
+
+
+def is_plain(run: Interpreter, obj: Object) -> bool:
+    """Whether an object is copied attribute by attribute, and all that happens to these is known."""
+    known = is_module(obj) if isinstance(obj.cls, External) else isinstance(obj.cls, Class) and not obj.cls.open
+    hidden = obj.cells.get("escaped") or obj.cells.get("closed") or obj.cells.get("standalone")
+    return known and not hidden and not any(find(obj.cls, name, run) for name in COPIED_BY_HAND)
 
 
 def clone(run: Interpreter, value: object, done: dict[int, object], place: Place | None) -> Value:

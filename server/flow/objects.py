@@ -382,7 +382,11 @@ def set_attribute(run: Interpreter, owner: Value, name: str, value: Value, targe
             return
         running = run.frame.function
         own = running is not None and running.bound is owner
-        run.record(events.Attribute(place, run.stack, owner, name, value, own, run.frame.instance, run.assigned))
+        run.record(
+            events.Attribute(
+                place, run.stack, owner, name, value, own, run.frame.instance, run.assigned, run.straight()
+            )
+        )
         if is_module(owner):
             if name == "__class__":
                 _replacing.put(run, owner, name, value)
