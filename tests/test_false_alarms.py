@@ -18,10 +18,33 @@ from torch import nn
 
 model = nn.Sequential(nn.Linear(4, 4), nn.Dropout(), nn.Linear(4, 1))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+class Cut(nn.Module):
+    def forward(self, x):
+        return x.detach()
 """
 
 # name: (why it is right, program after HEAD)
 PROGRAMS = {
+    "layers-taken-out-of-their-containers": (
+        "what cuts the line was taken out by its name, and nothing idle is left",
+        """
+        from collections import OrderedDict
+
+        net = nn.Sequential(OrderedDict([("a", nn.Linear(3, 3)), ("cut", Cut()), ("b", nn.Linear(3, 1))]))
+        del net.cut
+        layers = nn.ModuleDict(dict(a=nn.Linear(3, 3), b=nn.Linear(3, 1)))
+        del layers.b
+        layers.a = nn.Linear(3, 3)
+        optimizer = torch.optim.SGD([*net.parameters(), *layers.parameters()], lr=0.1)
+        for _ in range(2):
+            loss = net(layers["a"](torch.randn(4, 3))).pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """,
+    ),
     "parameters-in-two-lists": (
         "each parameter goes into one of the two lists",
         """

@@ -1451,6 +1451,66 @@ def test_what_is_right_is_not(name: str) -> None:
 
 # What the fixes of a program's findings make of one line; None: they leave it as it is, since what they could do to it
 # would not cure it.
+LAYER = "nn.Linear(3, 3)"
+PAIRS = f"[('a', {LAYER}), ('b', {LAYER})]"
+# Containers whose members are reached by a name, as an attribute or as an item.
+NAMED = {
+    f"nn.ModuleDict({{'a': {LAYER}, 'b': {LAYER}}})": "self.d.a",
+    f"nn.ModuleDict(dict(a={LAYER}, b={LAYER}))": "getattr(self.d, 'a')",
+    f"nn.ModuleDict(modules=dict(a=nn.ModuleList([{LAYER}]), b={LAYER}))": "self.d.a[0]",
+    f"nn.ModuleDict({PAIRS})": "self.d['a']",
+    f"nn.ModuleDict(OrderedDict({PAIRS}))": "self.d.a",
+    f"nn.ModuleDict({{k: {LAYER} for k in ('a', 'b')}})": "self.d.a",
+    f"nn.ModuleDict(); self.d.update(dict(a={LAYER}, b={LAYER}))": "self.d.a",
+    f"nn.ModuleDict(); self.d.a = {LAYER}; self.d['b'] = {LAYER}": "self.d['a']",
+    f"nn.ModuleDict(); self.d.add_module('a', {LAYER}); self.d.add_module('b', {LAYER})": "self.d['a']",
+    f"Layers(dict(a={LAYER}, b={LAYER}))": "self.d.a",
+    f"nn.Sequential(OrderedDict({PAIRS}))": "self.d.a",
+    f"nn.Sequential(); self.d.a = {LAYER}; self.d.add_module('b', {LAYER})": "self.d[0]",
+    "nn.ParameterDict(dict(a=nn.Parameter(torch.ones(3, 3)), b=nn.Parameter(torch.ones(3, 3))))": "self.d.a.matmul",
+    "nn.ParameterDict(); self.d.a = nn.Parameter(torch.ones(3, 3)); self.d['b'] = nn.Parameter(torch.ones(3, 3))": "self.d['a'].matmul",
+}
+
+
+@pytest.mark.parametrize("made", NAMED)
+def test_what_a_container_registers_has_its_name(made: str) -> None:
+    read = NAMED[made]
+    apply_b = "self.d.b.matmul" if "ParameterDict" in made else "self.d.b"
+    program = f"""
+import torch
+from collections import OrderedDict
+from torch import nn
+
+class Layers(nn.ModuleDict):
+    pass
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.d = {made}
+
+    def forward(self, x):
+        with torch.no_grad():
+            x = {read}(x)
+        return {apply_b}(x)
+
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(2):
+    loss = net(torch.randn(3, 3)).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+    run: dict = {}
+    exec(program, run)
+    weights = [p for name, p in run["net"].named_parameters() if name.startswith("d.a")]
+    assert weights and all(p.grad is None for p in weights)
+    memory = MemoryFiles({"main.py": program})
+    found = check(Project(memory), memory.paths()).findings
+    assert [f.name for of_file in found.values() for f in of_file if f.severity.fails] == ["untrained-parameters"]
+
+
 UPDATES = {
     "w = w - 0.1 * w.grad": "w -= 0.1 * w.grad",
     "w = w + (-0.1 * w.grad)": "w += (-0.1 * w.grad)",

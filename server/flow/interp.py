@@ -320,6 +320,7 @@ class Interpreter:
                 if isinstance(owner, Object):
                     self.state.delete(owner.attrs, target.name)
                     modules.take_apart(self, owner)
+                    modules.drop_named_member(self, owner, target.name)
             elif isinstance(target, ir.Sub):
                 owner = self.eval(target.value)  # `del module._parameters[name]`
                 whole = isinstance(target.index, ir.Slice) and target.index[1:] == (None, None, None)

@@ -57,7 +57,7 @@ from .modes import ENTERED, make_context
 from .modules import WRAPPERS, call_module_method, initialize, leaves_of, make_module
 from .objects import AVERAGED, MODULE, MODULE_METHODS, drawn, find, is_module
 from .operations import Inputs, cut_of, graph_of, is_packed, lost_here, operate, packed, recorded
-from .python import b_range, iterate
+from .python import b_dict, b_range, iterate
 from .tensors import changed, refuse_numpy, rewrap, with_flag
 from .training import Phases, autograd_call, called_event, clear, make_optimizer, parameters_in
 
@@ -958,25 +958,6 @@ def o_defaultdict(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     return mapping
 
 
-def o_ordereddict(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
-    place = run.place(e.at) if e is not None else None
-    if not args.positional:
-        return Mapping({}, place, not args.spread)
-    value = args.positional[0]
-    if isinstance(value, Mapping):
-        return Mapping(dict(value.cells), place, value.complete)
-    found = iterate(run, value, None)
-    mapping = Mapping({}, place, found.items is not None)
-    for item in found.items if found.items is not None else [found.each]:
-        pair = item.cells.get("items") if isinstance(item, Sequence) else None
-        if isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], Const):
-            mapping.cells["key", pair[0].value] = pair[1]
-        elif isinstance(pair, tuple) and len(pair) == 2:
-            mapping.cells["rest"] = pair[1]
-            mapping.complete = False
-    return mapping
-
-
 def o_deque(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     place = run.place(e.at) if e is not None else None
     if not args.positional:
@@ -1091,7 +1072,7 @@ OTHERS: dict[str, Callable[[Interpreter, Args, ir.Call | None], Value]] = {
     "tqdm": o_tqdm,
     "rich.progress.track": o_tqdm,
     "collections.defaultdict": o_defaultdict,
-    "collections.OrderedDict": o_ordereddict,
+    "collections.OrderedDict": b_dict,
     "collections.deque": o_deque,
     "collections.namedtuple": o_namedtuple,
     "threading.Thread": threads.thread,

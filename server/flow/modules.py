@@ -64,7 +64,7 @@ from .operations import (
     refuse_inference,
     save,
 )
-from .python import Items, iterate
+from .python import Items, fill, iterate
 
 if TYPE_CHECKING:
     from .interp import Interpreter
@@ -155,8 +155,12 @@ def initialize(run: Interpreter, obj: Object, name: str, args: Args, place: Plac
         run.state.set(obj.cells, "items", items)
         return
     if kind == "mapping":
-        first = args.get(0, "modules", None)
-        run.state.set(obj.cells, "mapping", first if isinstance(first, Mapping) else Mapping({}, place, first is None))
+        first = args.get(0, "modules" if name == "torch.nn.ModuleDict" else "parameters", None)
+        if not isinstance(first, Mapping):
+            given, first = first, Mapping({}, place)
+            if given is not None:
+                fill(run, first, given)
+        run.state.set(obj.cells, "mapping", first)
         return
     affine = args.keywords.get("elementwise_affine", args.keywords.get("affine"))
     bare = isinstance(affine, Const) and affine.value is False
@@ -465,12 +469,61 @@ def library_attribute(run: Interpreter, obj: Object, name: str, e: ir.Attr) -> V
             return Method(obj.cells["mapping"], name)  # type: ignore[arg-type]
         if name in MODULE_METHODS or (name == "update_parameters" and cls == AVERAGED):
             return Method(obj, name)
+        member = named_member(run, obj, name)
+        if member is not None:
+            return member
         if isinstance(obj.cls, Class) and obj.cls.open:
             return UNKNOWN
         return None
     if cls.startswith("torch.") or isinstance(obj.cls, External):
         return _training.object_attribute(run, obj, name, place)
     return None
+
+
+def named_member(run: Interpreter, obj: Object, name: str) -> Value | None:
+    """What a container of torch registers under a name: `self.layers.first` is `self.layers["first"]`."""
+    mapping = obj.cells.get("mapping")
+    if isinstance(mapping, Mapping) and not name.startswith("_"):
+        found = _objects.get_item(run, mapping, Const(name), None)  # type: ignore[arg-type]
+        return None if isinstance(found, Unknown) else found
+    return named_item(obj, name)
+
+
+def set_named_member(run: Interpreter, obj: Object, name: str, value: Value) -> bool:
+    """`self.layers.first = module`: a container registers it among the others; false where that is no container of torch."""
+    if library_class(obj) == "torch.nn.ParameterDict":
+        registered_there = isinstance(value, Tensor) and value.leaf is not None and value.leaf.kind != "tensor"
+    else:
+        registered_there = is_module(value) and library_class(obj) != "torch.nn.ParameterList"
+    if not registered_there:
+        return False
+    mapping, items = obj.cells.get("mapping"), obj.cells.get("items")
+    if isinstance(mapping, Mapping):
+        run.state.set(mapping.cells, ("key", name), value)
+        return True
+    if not isinstance(items, tuple) or run.frame.repeating:
+        return False
+    keys = obj.cells.get("keys", tuple(map(str, range(len(items)))))
+    if not isinstance(keys, tuple) or len(keys) != len(items):
+        return False
+    if name in keys:
+        at = keys.index(name)
+        run.state.set(obj.cells, "items", (*items[:at], value, *items[at + 1 :]))
+    else:
+        run.state.set(obj.cells, "items", (*items, value))
+        run.state.set(obj.cells, "keys", (*keys, name))
+    return True
+
+
+def drop_named_member(run: Interpreter, obj: Object, name: str) -> None:
+    """`del self.layers.first`"""
+    mapping, keys, items = (obj.cells.get(cell) for cell in ("mapping", "keys", "items"))
+    if isinstance(mapping, Mapping) and ("key", name) in mapping.cells:
+        run.state.delete(mapping.cells, ("key", name))
+    elif isinstance(keys, tuple) and isinstance(items, tuple) and name in keys and len(keys) == len(items):
+        at = keys.index(name)
+        run.state.set(obj.cells, "items", (*items[:at], *items[at + 1 :]))
+        run.state.set(obj.cells, "keys", (*keys[:at], *keys[at + 1 :]))
 
 
 def call_module_method(run: Interpreter, obj: Object, name: str, args: Args, e: ir.Call | None) -> Value:
@@ -626,8 +679,10 @@ def _grow(run: Interpreter, obj: Object, name: str, args: Args, place: Place | N
     if name in ("add_module", "register_module"):
         if len(values) != 2:
             return NONE
+        known = isinstance(values[0], Const)
+        if known and set_named_member(run, obj, str(values[0].value), values[1]):  # type: ignore[attr-defined]
+            return NONE
         if "items" not in obj.cells:
-            known = isinstance(values[0], Const)
             run.state.set(obj.attrs, values[0].value if known else f"[{place.start if place else 0}]", values[1])  # type: ignore[attr-defined]
             if not known:
                 if e is None or not _python.is_new(run, obj, e.args[0] if e.args else None):

@@ -199,7 +199,7 @@ def read_object(run: Interpreter, obj: Object, name: str, e: ir.Attr) -> Value:
     library = _modules.library_attribute(run, obj, name, e)
     if library is not None:
         return library
-    return _modules.named_item(obj, name) or UNKNOWN
+    return UNKNOWN
 
 
 def late_attribute(run: Interpreter, obj: Object, name: str) -> bool:
@@ -396,6 +396,8 @@ def set_attribute(run: Interpreter, owner: Value, name: str, value: Value, targe
             _modules.registers(run, owner, name, value, place)
             _modules.refuse_plain(run, owner, name, value, place)
             _modules.replace_weight(run, owner, name, value)
+            if _modules.set_named_member(run, owner, name, value):
+                return
         run.state.set(owner.attrs, name, value)
     elif isinstance(owner, (Tensor, ParameterOf, GradOf)):
         _training.set_tensor_attribute(run, owner, name, value, place, target)

@@ -463,17 +463,35 @@ def b_set(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
 def b_dict(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     mapping = Mapping({}, _place(run, e), complete=not args.spread)
     if args.positional:
-        first = args.positional[0]
-        if isinstance(first, Mapping):
-            mapping.cells.update(first.cells)
-            mapping.complete = mapping.complete and first.complete
-        else:
-            mapping.complete = False
-            if isinstance(first, Parameters) and first.named:
-                mapping.cells["rest"] = ParameterOf(first.leaves, all_of=True)
+        fill(run, mapping, args.positional[0])
     for key, value in args.keywords.items():
         mapping.cells["key", key] = value
     return mapping
+
+
+def fill(run: Interpreter, mapping: Mapping, source: Value) -> None:
+    """Put into a new dict what it is made from: another one, or pairs."""
+    if isinstance(source, Mapping):
+        mapping.cells.update(source.cells)
+        mapping.complete = mapping.complete and source.complete
+        return
+    if isinstance(source, Parameters):
+        mapping.complete = False
+        if source.named:
+            mapping.cells["rest"] = ParameterOf(source.leaves, all_of=True)
+        return
+    found = iterate(run, source, None)
+    mapping.complete = mapping.complete and found.items is not None
+    for item in found.items if found.items is not None else [found.each]:
+        pair = item.cells.get("items") if isinstance(item, Sequence) else None
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            mapping.complete = False
+        elif isinstance(pair[0], Const):
+            mapping.cells["key", pair[0].value] = pair[1]
+        else:
+            old = mapping.cells.get("rest")
+            mapping.cells["rest"] = join(old, pair[1]) if isinstance(old, Value) else pair[1]
+            mapping.complete = False
 
 
 def b_float(run: Interpreter, args: Args, e: ir.Call | None, how: str = "float") -> Value:
