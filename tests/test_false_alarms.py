@@ -1057,6 +1057,28 @@ PROGRAMS = {
         net(torch.randint(5, (8,))).mean().backward()
         """,
     ),
+    "gradients-that-are-put-into-grad": (
+        "autograd.grad returns them, and they are put where the step looks",
+        """
+        params = list(model.parameters())
+        for _ in range(3):
+            gradients = torch.autograd.grad(model(torch.randn(8, 4)).mean(), params)
+            for k in range(len(params)):
+                params[k].grad = gradients[k].clamp(-1, 1)
+            optimizer.step()
+        """,
+    ),
+    "gradients-that-are-applied-by-hand": (
+        "the step decays the weights, and the update is written out",
+        """
+        for _ in range(3):
+            gradients = torch.autograd.grad(model(torch.randn(8, 4)).mean(), list(model.parameters()))
+            with torch.no_grad():
+                for p, g in zip(model.parameters(), gradients):
+                    p -= 0.1 * g
+            optimizer.step()
+        """,
+    ),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ...facts import Leaf, Node, Object
+from ...facts import Leaf, Node, Object, Writes
 from ...findings import Place
 from ...flow import events
 from ...flow.training import optimizer_leaves, walk
@@ -36,6 +36,12 @@ def followed(flow: Flow, leaves: Iterable[Leaf]) -> bool:
 def known(flow: Flow, optimizer: Object) -> bool:
     """Whether everything that happens to this optimizer and its leaves is known."""
     return not optimizer.cells.get("escaped") and followed(flow, optimizer_leaves(optimizer))
+
+
+def written(leaf: Leaf) -> bool:
+    """Whether the program changes the leaf's values by hand."""
+    writes = leaf.storage.cells.get("writes")
+    return isinstance(writes, Writes) and bool(writes.places or not writes.exact)
 
 
 def not_called(flow: Flow, owner: Object, name: str) -> bool:

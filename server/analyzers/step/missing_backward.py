@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from ...facts import Class, Leaf, Object, Tensor
 from ...findings import Finding, Severity, Step
 from ...flow import events
-from ...flow.training import optimizer_leaves, walk
+from ...flow.training import grad_of, optimizer_leaves, walk
 from ...messages import say
 from ...rule import Rule
 from ..graph._hidden import hidden
 from ..graph.untrained_parameters import untrained
 from ..parameters import stale_optimizer
-from ._shared import known
+from ._shared import known, written
 
 if TYPE_CHECKING:
     from ...flow import Flow
@@ -28,7 +28,7 @@ def check(flow: Flow) -> Iterable[Finding]:
         return  # it may reach anything, or another rule says that it fails
     if next(iter(hidden(flow)), None) is not None:
         return  # the loss was made to look as if it had a graph, which hidden-error says
-    reached = {leaf for event in backwards for leaf in event.reached}
+    reached = {leaf for event in backwards if not event.grad for leaf in event.reached}
     named = any(event.name == "backward" for event in flow.of(events.NotCalled))
     behind_cuts = {leaf for _, _, leaves, _ in untrained(flow) for leaf in leaves}
     said: set[Object] = set()
@@ -43,7 +43,11 @@ def check(flow: Flow) -> Iterable[Finding]:
         if any(leaf.cells.get("grad-changed") for leaf in leaves) or len(flags) != 1 or None in flags:
             continue
         # Frozen ones may be meant to wait: it takes a backward that trains what nobody steps for.
-        evidence = (_used(flow, leaves) if flags == {True} else None) or _astray(flow)
+        returned = _returned(backwards, leaves)
+        if returned is not None:
+            evidence = returned if flags == {True} and _left_alone(leaves) else None
+        else:
+            evidence = (_used(flow, leaves) if flags == {True} else None) or _astray(flow)
         made = next((event.place for event in flow.of(events.OptimizerMade) if event.optimizer is optimizer), None)
         if evidence is None:
             continue
@@ -56,6 +60,19 @@ def check(flow: Flow) -> Iterable[Finding]:
                 step=flow.code(step.place)),
             (evidence, Step(made, say("the optimizer is made here"))) if made is not None else (evidence,),
         )  # fmt: skip
+
+
+def _returned(backwards: list[events.Backward], leaves: set[Leaf]) -> Step | None:
+    """The last `autograd.grad` whose graph has these leaves."""
+    for event in reversed(backwards):
+        if event.grad and leaves & set(event.reached):
+            return Step(event.place, say("this returns gradients, and nothing puts them into `.grad`"))
+    return None
+
+
+def _left_alone(leaves: set[Leaf]) -> bool:
+    """Whether nothing is ever in the `.grad` of any of them, and nobody writes their values by hand."""
+    return all(grad_of(leaf).state == "none" and not written(leaf) and not leaf.cells.get("written") for leaf in leaves)
 
 
 def _used(flow: Flow, leaves: set[Leaf]) -> Step | None:

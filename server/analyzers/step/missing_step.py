@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ...edits import Applicability, Fix, FixContext
-from ...facts import Class, Leaf, Object, Writes
+from ...facts import Class, Leaf, Object
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
 from ...flow.training import optimizer_leaves
 from ...messages import say
 from ...rule import Rule
 from ..graph.untrained_parameters import untrained
-from ._shared import known, not_called
+from ._shared import known, not_called, written
 
 if TYPE_CHECKING:
     from ...flow import Flow
@@ -32,7 +32,7 @@ def check(flow: Flow) -> Iterable[Finding]:
         leaves = set(optimizer_leaves(optimizer))
         if optimizer in stepped or not leaves or leaves & moved or not known(flow, optimizer):
             continue
-        if any(_written(leaf) or leaf.cells.get("grad-read") for leaf in leaves) or not_called(flow, optimizer, "step"):
+        if any(written(leaf) or leaf.cells.get("grad-read") for leaf in leaves) or not_called(flow, optimizer, "step"):
             continue
         if isinstance(optimizer.cls, Class):
             continue  # its step is the project's own, whatever it does
@@ -79,12 +79,6 @@ def _shared(flow: Flow, optimizer: Object, leaves: set[Leaf], moved: set[Leaf]) 
         if event.loops and event.always and not event.grad and not event.guess and not event.opaque
         if moved & set(event.reached) and leaves <= set(event.reached)
     ]
-
-
-def _written(leaf: Leaf) -> bool:
-    """Whether the program changes the leaf's values by hand."""
-    writes = leaf.storage.cells.get("writes")
-    return isinstance(writes, Writes) and bool(writes.places or not writes.exact)
 
 
 def fix(finding: Finding, context: FixContext) -> Fix | None:
