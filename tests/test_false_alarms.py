@@ -1165,3 +1165,62 @@ def test_losses_in_a_container(how: str) -> None:
     files = MemoryFiles({"main.py": program})
     findings = check(Project(files), files.paths()).findings
     assert not [f.message for found in findings.values() for f in found if f.severity.fails]
+
+
+# A scalar with another gradient than its value has: the detached term is there for the value, and `w` and `s` are learned.
+SCALED = """
+w = torch.randn(4, requires_grad=True)
+s = torch.tensor(0.5, requires_grad=True)
+r = torch.tensor(0.3, requires_grad=True)
+optimizer = torch.optim.SGD([w, s, r], lr=0.1)
+
+
+def scaled(x, k=0.1):
+    BODY
+
+
+for _ in range(2):
+    loss = (w * scaled(s) - 1).pow(2).sum() + r.pow(2)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+FOR_THEIR_VALUE = [
+    "return (x - x * k).detach() + x * k",
+    "y = x * k\n    return y + (x - y).detach()",
+    "return (x.clamp(0, 1) - x).detach() + x",
+    "return x + (x.sigmoid() - x).detach()",
+    "return torch.mul(x, k) + (x - torch.mul(x, k)).detach()",
+    "return x / 10 + (x - x / 10).detach()",
+    "return -x + (2 * x).detach()",
+    "y = torch.sigmoid(x)\n    return k * y + ((1 - k) * y).detach()",
+    "return k * x + torch.round(x.detach())",
+    "return x * k + (x.detach() - k * x.detach())",
+    "return x * r + (x - x * r).detach()",
+    "y = x.exp()\n    return (y - y * k).detach() + y * k",
+    "y = x * k\n    y = y + x.detach()\n    return y - (x * k).detach()",
+    "y = k * x\n    y += (x - y).detach()\n    return y",
+    "return (1 - k) * x.detach() + k * x",
+    "return (x * r).detach() + x * (1 - r)",
+    "y = x.clone()\n    return (y - k * y).detach() + k * y",
+    "y = x.float()\n    return (x - k * y).detach() + k * y",
+    "return x.detach() - (x * k).detach() + x * k",
+    "a = (x - x * k).detach()\n    b = x * k\n    return a + b",
+    "return sum([(x - x * k).detach(), x * k])",
+]
+LOST = [
+    "return x.pow(2) + 0.1 * x.exp().detach()",
+    "return x * 2 + (r * 3).detach()",
+    "return r * x.exp() + (r * x.sin()).detach()",
+    "return F.softplus(x) + (x - r).abs().detach()",
+]
+
+
+@pytest.mark.parametrize("body", [*FOR_THEIR_VALUE, *LOST])
+def test_a_detached_term_that_puts_the_value_right(body: str) -> None:
+    program = HEAD + SCALED.replace("BODY", body)
+    if importlib.util.find_spec("torch") is not None:
+        exec(compile(program, body, "exec"), {})
+    files = MemoryFiles({"main.py": program})
+    found = [f.code for findings in check(Project(files), files.paths()).findings.values() for f in findings]
+    assert found == (["GL110"] if body in LOST else [])

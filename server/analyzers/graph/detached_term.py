@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ...edits import Applicability, Fix, FixContext
+from ...facts import WALK_LIMIT, Cut, Node
 from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...flow.trails import cut_note
@@ -44,6 +45,7 @@ def check(flow: Flow) -> Iterable[Finding]:
                 or id(cut) in told
                 or cut.kind not in _KINDS
                 or any(id(source) in inside for source in cut.sources)
+                or _for_its_value(term, cut)
             ):
                 continue  # `x - x.detach()` and the like: the same value is in the loss with its graph
             if not any(id(leaf) in held for source in cut.sources for leaf in leaves_below(source)):
@@ -55,6 +57,41 @@ def check(flow: Flow) -> Iterable[Finding]:
                  Step(event.value_place, say("and this backward passes it by"))),
             )  # fmt: skip
             break
+
+
+# What sums up and scales, as it is written and as torch calls it.
+_SUMS = frozenset(("+ - add sub rsub subtract neg negative positive clone view reshape squeeze unsqueeze flatten to float "
+                   "double half bfloat16 contiguous alias").split())  # fmt: skip
+_PRODUCTS = frozenset("* / mul div multiply divide true_divide".split())
+
+
+def _summands(starts: Iterable[Node], products: bool) -> tuple[set[int], set[int]]:
+    """What values are sums of multiples of: all of it, and what of it is no such sum itself. `products`: products of
+    what has a graph are opened, too."""
+    seen: set[int] = set()
+    last: set[int] = set()
+    todo = list(starts)
+    while todo and len(seen) < WALK_LIMIT:
+        node = todo.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        opened = node.op in _SUMS or (node.op in _PRODUCTS and (products or len(node.inputs) == 1))
+        if node.inputs and opened:
+            todo += node.inputs
+        else:
+            last.add(id(node))
+    return seen, last
+
+
+def _for_its_value(term: events.DeadTerm, cut: Cut) -> bool:
+    """Whether the term puts the value of the other one right and leaves its gradient: `(y - x).detach() + x` has the
+    value of y, `(x - k * x).detach() + k * x` that of x. Then both are sums of the same."""
+    live = term.node.inputs if term.node is not None else ()
+    if _summands(cut.sources, False)[0] & _summands(live, False)[0]:
+        return True
+    mine, others = _summands(cut.sources, True)[1], _summands(live, True)[1]
+    return bool(mine) and mine <= others
 
 
 def fix(finding: Finding, context: FixContext) -> Fix | None:
