@@ -1079,6 +1079,52 @@ PROGRAMS = {
             optimizer.step()
         """,
     ),
+    "a-vector-whose-gradient-is-put-there": (
+        "evolution: the parameters get the values, and the vector its gradient by hand",
+        """
+        from torch.nn.utils import parameters_to_vector, vector_to_parameters
+        flat = parameters_to_vector(model.parameters()).detach().requires_grad_(True)
+        opt = torch.optim.SGD([flat], lr=0.1)
+        for _ in range(3):
+            vector_to_parameters(flat.detach(), model.parameters())
+            model.zero_grad()
+            model(torch.randn(8, 4)).pow(2).mean().backward()
+            flat.grad = parameters_to_vector([p.grad for p in model.parameters()])
+            opt.step()
+        """,
+    ),
+    "a-loss-learned-in-the-inner-step": (
+        "create_graph: the loss reaches it through the gradient",
+        """
+        learned = nn.Linear(1, 1)
+        opt = torch.optim.SGD(learned.parameters(), lr=0.1)
+        head = nn.Linear(4, 1)
+        for _ in range(3):
+            x = torch.randn(8, 4)
+            (g,) = torch.autograd.grad(learned(head(x)).pow(2).mean(), [head.weight], create_graph=True)
+            opt.zero_grad()
+            F.linear(x, head.weight - 0.1 * g).pow(2).mean().backward()
+            opt.step()
+        """,
+    ),
+    "two-optimizers-of-one-module-and-another-by-hand": (
+        "the other is moved by hand",
+        """
+        a, b = nn.Linear(4, 1), nn.Linear(4, 1)
+        first, second = torch.optim.Adam(a.parameters()), torch.optim.SGD(a.parameters(), lr=0.1)
+        for _ in range(3):
+            x = torch.randn(8, 4)
+            first.zero_grad()
+            a(x).pow(2).mean().backward()
+            first.step()
+            second.step()
+            b.zero_grad()
+            b(x).pow(2).mean().backward()
+            with torch.no_grad():
+                for p in b.parameters():
+                    p -= 0.1 * p.grad
+        """,
+    ),
 }
 
 

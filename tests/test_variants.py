@@ -826,6 +826,41 @@ for name, p in net.named_parameters():
     p.requires_grad_(any(word in name for word in ("head", "fc")))
 net(torch.randn(8, 4)).sum().backward()  # error: [detached-loss]
 """,
+    "a learned loss that the inner gradients are a constant to": """
+learned, model = nn.Linear(1, 1), nn.Linear(2, 1)
+opt = torch.optim.Adam(learned.parameters())
+for _ in range(3):
+    x = torch.randn(4, 2)
+    inner = learned(model(x)).pow(2).mean()
+    (g,) = torch.autograd.grad(inner, [model.weight])
+    loss = F.linear(x, model.weight - 0.1 * g).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()  # error: [missing-backward]
+""",
+    "a vector that the parameters only got the values of": """
+net = nn.Linear(3, 1)
+flat = nn.utils.parameters_to_vector(net.parameters()).detach().requires_grad_(True)
+opt = torch.optim.SGD([flat], lr=0.1)
+for _ in range(3):
+    nn.utils.vector_to_parameters(flat, net.parameters())
+    loss = net(torch.randn(8, 3)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()  # error: [missing-backward]
+""",
+    "an optimizer that was copied and not changed, for a loss of its own": """
+a, b = nn.Linear(3, 1), nn.Linear(3, 1)
+opt_a = torch.optim.SGD(a.parameters(), lr=0.1)
+opt_b = torch.optim.SGD(a.parameters(), lr=0.1)  # warning: [twice-optimized]
+for _ in range(3):
+    x = torch.randn(4, 3)
+    for critic, opt in ((a, opt_a), (b, opt_b)):
+        loss = critic(x).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
 }
 
 RIGHT = {

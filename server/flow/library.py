@@ -607,6 +607,23 @@ def t_weight_norm(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     return value
 
 
+def t_parameters_to_vector(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    """All parameters in one tensor, with their graph."""
+    if e is None:
+        return UNKNOWN
+    found = Inputs()
+    found.add(run, args.get(0, "parameters", UNKNOWN) or UNKNOWN)
+    return recorded(run, "parameters_to_vector", found, run.place(e.at), MANY, saves=False)
+
+
+def t_vector_to_parameters(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    """The values go into the parameters' `.data`: these keep no graph back to the vector."""
+    if e is not None:
+        for leaf in parameters_in(run, args.get(1, "parameters", UNKNOWN) or UNKNOWN, run.place(e.at))[0]:
+            leaf.cells["written"] = True
+    return NONE
+
+
 def t_save(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     if e is not None:
         called_event(run, "torch.save", args, e, NONE)
@@ -702,6 +719,8 @@ TORCH: dict[str, Callable[[Interpreter, Args, ir.Call | None], Value]] = {
     "torch.nn.utils.rnn.pad_packed_sequence": t_pad_packed,
     "torch.distributions.kl_divergence": t_recorded("kl_divergence"),
     "torch.distributions.kl.kl_divergence": t_recorded("kl_divergence"),
+    "torch.nn.utils.parameters_to_vector": t_parameters_to_vector,
+    "torch.nn.utils.vector_to_parameters": t_vector_to_parameters,
     "torch.nn.utils.weight_norm": t_weight_norm,
     "torch.nn.utils.parametrizations.weight_norm": t_weight_norm,
     "torch.nn.utils.spectral_norm": t_parametrized,

@@ -32,11 +32,18 @@ def check(flow: Flow) -> Iterable[Finding]:
             continue
         for backward in backwards:
             left = _in_none(flow, backward)
-            if left and any(leaf in backward.reached for leaf in second.leaves):
-                yield Finding(
-                    "", "", RULE.severity, second.argument_place or second.place,
+            both = any(leaf in backward.reached for leaf in second.leaves)
+            if left and (both or (backward.loops and len(left) == len(backward.reached))):
+                names, others = flow.names(second.leaves), flow.names(left)
+                text = (
                     say("two optimizers hold the same parameters ({names}) and both step; none holds {left}, which the "
-                        "loss reaches, too", names=flow.names(second.leaves), left=flow.names(left)),
+                        "loss reaches, too", names=names, left=others)
+                    if both
+                    else say("two optimizers hold the same parameters ({names}) and both step; none holds {left}, which is "
+                             "all that a loss reaches", names=names, left=others)
+                )  # fmt: skip
+                yield Finding(
+                    "", "", RULE.severity, second.argument_place or second.place, text,
                     (Step(first.argument_place or first.place, say("the other optimizer got them here")),
                      Step(backward.value_place, say("this loss reaches what no optimizer holds"))),
                 )  # fmt: skip
@@ -60,7 +67,7 @@ def _together(flow: Flow, first: events.OptimizerMade, second: events.OptimizerM
         steps = [event for event in flow.of(events.Step) if event.optimizer is made.optimizer]
         if not steps or any(event.branches or event.guards or event.closure for event in steps):
             return False
-        turns.append({tuple(map(id, event.loops)) for event in steps})
+        turns.append({tuple(id(loop) for loop in event.loops if not loop.unrolled) for event in steps})
     return turns[0] == turns[1]
 
 

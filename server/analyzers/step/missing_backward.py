@@ -66,6 +66,9 @@ def _returned(backwards: list[events.Backward], leaves: set[Leaf]) -> Step | Non
     """The last `autograd.grad` whose graph has these leaves."""
     for event in reversed(backwards):
         if event.grad and leaves & set(event.reached):
+            cuts = [cut for other in backwards if not other.grad for cut in other.cuts if cut.place == event.place]
+            if cuts:
+                return Step(event.place, say("without `create_graph=True` what this returns is a constant to the loss"))
             return Step(event.place, say("this returns gradients, and nothing puts them into `.grad`"))
     return None
 
