@@ -1,4 +1,4 @@
-"""A program runs on torch and trains what should train, once its safe fixes are made; what would break it is not offered."""
+"""A program runs on torch and trains what should train, once its fixes are made; what would break it is not offered."""
 
 from __future__ import annotations
 
@@ -22,11 +22,14 @@ from torch import nn
 
 
 class Case(NamedTuple):
-    """`becomes` is what the safe fix makes of some lines of `wrong`; None: there is no safe fix."""
+    """`becomes` is what the safe fix makes of some lines of `wrong` (with `unsafe`: that, or one that somebody has to look
+    at); None: there is none. `said` is a part of the message."""
 
     wrong: str
     becomes: dict[str, str] | None
     trains: tuple[str, ...] = ()
+    said: str = ""
+    unsafe: bool = False
 
 
 STATE = """
@@ -117,6 +120,111 @@ for _ in range(3):
 """
 IN_PLACE = {"w = w - 0.1 * w.grad": "w -= 0.1 * w.grad", "b = b - 0.1 * b.grad\n": "b -= 0.1 * b.grad\n"}
 
+GAN = """
+net_g, net_d = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 4)), nn.Linear(4, 1)
+opt_g, opt_d = (torch.optim.SGD(net.parameters(), lr=0.1) for net in (net_g, net_d))
+for _ in range(3):
+    opt_d.zero_grad()
+    fake = net_g(torch.randn(8, 2))
+    err_d = F.softplus(net_d(fake)).mean() + F.softplus(-net_d(torch.randn(8, 4))).mean()
+    err_d.backward()
+    opt_d.step()
+    opt_g.zero_grad()
+    err_g = F.softplus(-net_d(fake)).mean()
+    err_g.backward()
+    opt_g.step()
+"""
+APART = "compute `err_d` from `net_g(torch.randn(8, 2))` detached"
+
+PPO = """
+from torch.distributions import Categorical
+
+policy = nn.Linear(4, 3)
+opt = torch.optim.SGD(policy.parameters(), lr=0.1)
+
+def act(obs):
+    dist = Categorical(logits=policy(obs))
+    action = dist.sample()
+    return action, dist.log_prob(action)
+
+for _ in range(2):
+    seen, done, old = [], [], []
+    for _ in range(8):
+        obs = torch.randn(4)
+        action, logp = act(obs)
+        seen.append(obs)
+        done.append(action)
+        old.append(logp)
+    obs, actions, before = torch.stack(seen), torch.stack(done), torch.stack(old)
+    gain = torch.randn(8)
+    for _ in range(3):
+        now = Categorical(logits=policy(obs)).log_prob(actions)
+        loss = -((now - before).exp() * gain).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+"""
+
+BANK = """
+class Bank(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("bank", torch.randn(12, 4))
+
+    def forward(self, z):
+        return z @ self.bank.t()
+
+    def update(self, z, index):
+        self.bank[index] = 0.5 * self.bank[index] + 0.5 * z
+
+encoder, bank = nn.Linear(5, 4), Bank()
+opt = torch.optim.SGD(encoder.parameters(), lr=0.1)
+for _ in range(3):
+    index = torch.randperm(12)[:6]
+    z = F.normalize(encoder(torch.randn(6, 5)), dim=1)
+    loss = F.cross_entropy(bank(z), index)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    bank.update(z, index)
+"""
+
+# What a detached value is used for, behind which a net is left untrained that the optimizer holds.
+BEHIND = """
+from torch.distributions import Categorical
+
+policy, base = nn.Linear(4, 3), nn.Linear(4, 1)
+opt = torch.optim.Adam([*policy.parameters(), *base.parameters()])
+for _ in range(3):
+    x = torch.randn(8, 4)
+    {use}
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+SLOPE = """
+net = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 1))
+x = torch.rand(8, 2).requires_grad_()
+slope = torch.autograd.grad(net(x).sum(), x)[0]
+torch.autograd.grad(slope.sum(), x)
+"""
+
+QUANTIZED = """
+encoder, codes, decoder = nn.Linear(6, 4), nn.Embedding(8, 4), nn.Linear(4, 6)
+opt = torch.optim.SGD([*encoder.parameters(), *codes.parameters(), *decoder.parameters()], lr=0.1)
+for _ in range(3):
+    x = torch.randn(16, 6)
+    z = encoder(x)
+    q = codes(torch.cdist(z.detach(), codes.weight.detach()).argmin(-1))
+    fit = F.mse_loss(q, z.detach())
+    q = q + (z - q).detach()
+    loss = F.mse_loss(decoder(q), x) + fit
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
 CASES = {
     "the state of an LSTM": Case(
         STATE.format(layer="LSTM", start=PAIR),
@@ -173,6 +281,40 @@ CASES = {
         {**IN_PLACE, "b = b - 0.1 * b.grad\n": "b -= 0.1 * b.grad\n        b.grad.zero_()\n"},
     ),
     "an update by hand of gradients that are looked at later": Case(BY_HAND + "    print(w.grad.norm())\n", None),
+    "a generator behind the discriminator's loss": Case(
+        GAN, {"softplus(net_d(fake))": "softplus(net_d(fake.detach()))"}, ("net_g", "net_d"), said=APART
+    ),
+    "a generator whose gradients are cleared first of all": Case(
+        GAN.replace("    opt_g.zero_grad()\n", "").replace("    opt_d.z", "    opt_g.zero_grad()\n    opt_d.z"),
+        {"softplus(net_d(fake))": "softplus(net_d(fake.detach()))"}, ("net_g", "net_d"), said=APART, unsafe=True,
+    ),
+    "the probabilities of the old policy": Case(
+        PPO,
+        {"        action, logp = act(obs)\n": "        with torch.no_grad():\n            action, logp = act(obs)\n"},
+        ("policy",), said="compute `act(obs)` under `torch.no_grad()`, or detach what it gives", unsafe=True,
+    ),
+    "what is written into a memory": Case(
+        BANK,
+        {"0.5 * self.bank[index] + 0.5 * z": "(0.5 * self.bank[index] + 0.5 * z).detach()"},
+        ("encoder",), said="detach what is written into `self.bank[index]`",
+    ),
+    "a baseline": Case(
+        BEHIND.format(use="d = Categorical(logits=policy(x)); a = d.sample(); "
+                          "loss = -(d.log_prob(a) * (a.float() - base(x).squeeze(1).detach())).mean()"),
+        None, said="the optimizer holds what comes before (`base`)", unsafe=True,
+    ),
+    "a target": Case(
+        BEHIND.format(use="loss = F.mse_loss(policy(x).mean(1, keepdim=True), base(x).detach())"), None,
+        said="the optimizer holds what comes before (`base`)", unsafe=True,
+    ),
+    "a feature": Case(
+        BEHIND.format(use="loss = (policy(x).mean(1, keepdim=True) + base(x).detach()).pow(2).mean()"),
+        {"base(x).detach()": "base(x)"}, ("policy", "base"), unsafe=True,
+    ),
+    "a straight-through estimator the wrong way round": Case(
+        QUANTIZED, {"q + (z - q).detach()": "z + (q - z).detach()"}, ("encoder", "codes", "decoder"), unsafe=True
+    ),
+    "a slope of a slope": Case(SLOPE, None, said="`slope.sum()` has lost its graph: `torch.autograd.grad` raises"),
 }  # fmt: skip
 
 
@@ -184,14 +326,15 @@ def runner() -> Iterator[Runner]:
     runner.close()
 
 
-def mended(program: str) -> str:
-    """The program after its safe fixes."""
+def mended(program: str, unsafe: bool) -> tuple[str, list[str]]:
+    """The program after its fixes, and what was said of it."""
     memory = MemoryFiles({"main.py": program})
     project = Project(memory)
     found = [f for of_file in check(project, memory.paths()).findings.values() for f in of_file if f.severity.fails]
-    assert found
-    fixes = [made for f in found if (made := fix(project, f)) is not None and made.applicability is Applicability.SAFE]
-    return apply(program, {edit for made in fixes for edit in made.edits})
+    wanted = {Applicability.SAFE, Applicability.UNSAFE} if unsafe else {Applicability.SAFE}
+    fixes = [made for f in found if (made := fix(project, f)) is not None and made.applicability in wanted]
+    text = apply(program, {edit for made in fixes for edit in made.edits})
+    return text, [finding.message for finding in found]
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -202,7 +345,11 @@ def test_the_program_runs_and_trains(name: str, runner: Runner) -> None:
     for old, new in (case.becomes or {}).items():
         assert better.count(old) == 1, old
         better = better.replace(old, new)
-    assert mended(program) == better
+    text, said = mended(program, case.unsafe)
+    assert any(case.said in message for message in said), said
+    assert text == better
+    if case.unsafe:
+        assert mended(program, unsafe=False)[0] == program  # it is not made unasked
     if case.becomes is not None:
         outcome = runner.run({"main.py": better}, trains=case.trains)
         assert not outcome.error, f"raises {outcome.error} at {outcome.at}"

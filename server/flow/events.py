@@ -50,6 +50,11 @@ class Backward(Event):
     always: bool = True  # no unknown condition decides whether it is reached
     bound: Place | None = None  # the statement that last gave the name that is back-propagated its value
 
+    @property
+    def how(self) -> str:
+        """What goes backward, as a message names it."""
+        return "`torch.autograd.grad`" if self.grad else "`backward()`"
+
 
 @dataclass(eq=False)
 class Switch(Event):

@@ -49,9 +49,11 @@ def called(objects: Iterable[Object], variables: Mapping_[str, object] | None = 
 
 
 def names_of(leaves: Iterable[Leaf], names: dict[Leaf, str]) -> str:
-    """A few parameters in a row, as a text."""
-    found = dict.fromkeys(names.get(leaf) or leaf.label for leaf in leaves)
-    return listed([f"`{name}`" if name else say("a parameter") for name in list(found)[:NAMES_LIMIT]])
+    """A few parameters in a row, as a text, and how many more there are."""
+    found = list(dict.fromkeys(names.get(leaf) or leaf.label for leaf in leaves))
+    shown = [f"`{name}`" if name else say("a parameter") for name in found[:NAMES_LIMIT]]
+    more = len(found) - len(shown)
+    return say("{names} and {n} more", names=listed(shown), n=more) if more else listed(shown)
 
 
 def paths(obj: Object, prefix: str = "", seen: set[int] | None = None) -> Iterator[tuple[Leaf, str]]:

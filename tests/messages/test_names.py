@@ -70,4 +70,14 @@ optimizer.step()
 
 def test_parameters_are_called_by_their_path_from_the_outermost_module():
     messages = [finding.message for finding in Gradline().findings({"main.py": PROGRAM})]
-    assert any("(`Net.blocks[1].inner`)" in message for message in messages), messages
+    assert any("(`Net.blocks[0].inner`, `Net.blocks[1].inner`)" in message for message in messages), messages
+
+
+def test_names_that_are_left_out_are_counted():
+    layers = ", ".join(["nn.Linear(4, 4)"] * 7)
+    program = PROGRAM.replace("nn.ModuleList([Block(), Block()])", f"nn.Sequential({layers})").replace(
+        "        for block in self.blocks:\n            x = block(x)\n", "        x = self.blocks(x).detach()\n"
+    )
+    messages = [finding.message for finding in Gradline().findings({"main.py": program})]
+    four = ", ".join(f"`Net.blocks[{i}]`" for i in range(4))
+    assert any(f"({four} and 3 more)" in message for message in messages), messages

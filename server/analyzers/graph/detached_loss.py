@@ -30,8 +30,8 @@ def check(flow: Flow) -> Iterable[Finding]:
             if reason is not None:
                 yield Finding(
                     "", "", RULE.severity, event.value_place,
-                    say("nothing that {loss} is computed from requires grad: `backward()` raises",
-                        loss=flow.code(event.value_place)), reason,
+                    say("nothing that {loss} is computed from requires grad: {call} raises",
+                        loss=flow.code(event.value_place), call=event.how), reason,
                 )  # fmt: skip
             continue
         if any(cut.mode is not None and cut.mode.persistent for cut in value.cuts):
@@ -46,8 +46,11 @@ def check(flow: Flow) -> Iterable[Finding]:
             trail = (*call_steps(value.cuts[0].stack, event.stack), *trail)
         yield Finding(
             "", "", RULE.severity, event.value_place,
-            say("{loss} has lost its graph: `backward()` raises, since no parameter can be reached from it",
-                loss=flow.code(event.value_place)), trail,
+            say("{loss} has lost its graph: {call} raises, since nothing can be reached from it",
+                loss=flow.code(event.value_place), call=event.how)
+            if event.grad
+            else say("{loss} has lost its graph: `backward()` raises, since no parameter can be reached from it",
+                     loss=flow.code(event.value_place)), trail,
         )  # fmt: skip
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ...edits import Applicability, Fix, FixContext
+from ...edits import Applicability, Edit, Fix, FixContext
 from ...facts import Cut, Leaf, Node
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
@@ -22,12 +22,25 @@ if TYPE_CHECKING:
 
 
 def check(flow: Flow) -> Iterable[Finding]:
+    # One place cuts many lines: those of the layers of a list, or of all that is computed under one `no_grad`.
+    found: dict[Place, tuple[events.Backward, Cut, list[Leaf], Place]] = {}
     for event, cut, leaves, made in untrained(flow):
         other = _elsewhere(flow, event, cut)
         if other:
             yield _wrong_module(flow, event, cut, leaves, made, other)
         else:
-            yield _finding(flow, event, cut, leaves, made)
+            found.setdefault(_place(cut), (event, cut, [], made))[2].extend(leaves)
+    order = {
+        id(leaf): i for i, leaf in enumerate(leaf for made in flow.of(events.OptimizerMade) for leaf in made.leaves)
+    }
+    for event, cut, leaves, made in found.values():
+        yield _finding(flow, event, cut, sorted(leaves, key=lambda leaf: order.get(id(leaf), len(order))), made)
+
+
+def _place(cut: Cut) -> Place:
+    """What is to blame for a cut: it itself, or what holds gradients off."""
+    mode = cut.mode
+    return mode.place if mode is not None and mode.place is not None else cut.place
 
 
 def untrained(flow: Flow) -> Iterator[tuple[events.Backward, Cut, list[Leaf], Place]]:
@@ -89,8 +102,7 @@ def _wrong_module(
 ) -> Finding:
     """The optimizer was given one module, and the loss trains another one."""
     optimizer = next(one for one in flow.of(events.OptimizerMade) if one.place == made)
-    mode = cut.mode
-    place = mode.place if mode is not None and mode.place is not None else cut.place
+    mode, place = cut.mode, _place(cut)
     note = mode_note(mode) if mode is not None else cut_note(cut)
     return Finding(
         "", "", RULE.severity, optimizer.argument_place or made,
@@ -102,8 +114,7 @@ def _wrong_module(
 
 
 def _finding(flow: Flow, event: events.Backward, cut: Cut, leaves: list[Leaf], made: Place) -> Finding:
-    mode = cut.mode
-    place = mode.place if mode is not None and mode.place is not None else cut.place
+    mode, place = cut.mode, _place(cut)
     names = flow.names(leaves)
     note = mode_note(mode) if mode is not None else cut_note(cut)
     return Finding(
@@ -115,7 +126,29 @@ def _finding(flow: Flow, event: events.Backward, cut: Cut, leaves: list[Leaf], m
             Step(event.value_place, say("the only way back from this loss leads through the cut")),
             Step(made, say("this optimizer holds the parameters")),
         ),
+        data=(("meant", _meant(event, cut)),),
     )  # fmt: skip
+
+
+def _meant(event: events.Backward, cut: Cut) -> bool:
+    """Whether the value was kept out of the graph on purpose, however the parameters behind it are to be trained: it is
+    what another value is compared with (a target), or what a log-probability is multiplied with (an advantage)."""
+    for node in event.nodes:
+        if cut not in node.cuts or any(cut in source.cuts for source in node.inputs):
+            continue  # it does not meet what has a graph here
+        if node.op == "-" or node.op.rpartition(".")[2].lower().replace("_", "").endswith("loss"):
+            return True
+        if node.op in ("*", "/", "mul", "div") and any(
+            any(word in below.op.lower() for word in _LOG_PROBABILITIES)
+            for source in node.inputs
+            for below in walk(source).nodes
+        ):
+            return True
+    return False
+
+
+# What gives the logarithm of a probability, or a loss that is one for each example.
+_LOG_PROBABILITIES = ("log_prob", "log_softmax", "logsigmoid", "cross_entropy", "crossentropy", "nll")
 
 
 # Sampling, comparing and choosing give indices and masks by nature: another cut before the same parameters is likelier
@@ -175,12 +208,38 @@ def _lost(event: events.Backward, reached: set[int]) -> Iterable[tuple[Cut, list
 def fix(finding: Finding, context: FixContext) -> Fix | None:
     """Take the cut back. Never safe: only the author knows whether these parameters are meant to train.
 
-    Needs: the place is the cut (`h.detach()`, `torch.no_grad()`). Where the optimizer got the wrong module there is none.
+    Needs: the place is the cut (`h.detach()`, `torch.no_grad()`). Where the optimizer got the wrong module there is none,
+    and none where the cut is `meant`: without it another loss would be trained.
     """
-    if finding.get("blame") == "optimizer":
+    if finding.get("blame") == "optimizer" or finding.get("meant"):
         return None
+    if (swapped := _swapped(finding, context)) is not None:
+        return Fix(say("Swap the two: the gradient goes through what is added to"), Applicability.UNSAFE, swapped)
     mended = mend(context, finding.trail[-2].place, [finding.place])
     return None if mended is None else Fix(mended.message, Applicability.UNSAFE, mended.edits)
+
+
+def _swapped(finding: Finding, context: FixContext) -> tuple[Edit, ...] | None:
+    """`q + (z - q).detach()`, a straight-through estimator the wrong way round, becomes `z + (q - z).detach()`."""
+    tree = context.scope_tree(finding.place)
+    call: Any = tree and tree.exactly(finding.place, tree.cst.Call)
+    if tree is None or call is None or not isinstance(call.func, tree.cst.Attribute):
+        return None
+    cst = tree.cst
+    difference: Any = call.func.value
+    total: Any = tree.parent(call)
+    if call.func.attr.value != "detach" or not (
+        isinstance(difference, cst.BinaryOperation)
+        and isinstance(difference.operator, cst.Subtract)
+        and isinstance(total, cst.BinaryOperation)
+        and isinstance(total.operator, cst.Add)
+    ):
+        return None
+    other = total.left if total.right is call else total.right
+    value, kept = tree.code(difference.left), tree.code(difference.right)
+    if tree.code(other) != kept:
+        return None
+    return tree.replace(other, value), tree.replace(difference.left, kept), tree.replace(difference.right, value)
 
 
 RULE = Rule(code="GL104", severity=Severity.WARNING, check=check)

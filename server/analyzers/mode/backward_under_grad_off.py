@@ -28,11 +28,11 @@ def check(flow: Flow) -> Iterable[Finding]:
         trail = (*import_steps(mode.stack), Step(mode.place, mode_note(mode)))
         yield Finding(
             "", "", RULE.severity if sure else Severity.WARNING, event.value_place,
-            say("{loss} was computed with gradients off, which {how} left behind: `backward()` raises",
-                how=f"`{mode.how}`", loss=flow.code(event.value_place))
+            say("{loss} was computed with gradients off, which {how} left behind: {call} raises",
+                how=f"`{mode.how}`", loss=flow.code(event.value_place), call=event.how)
             if sure
-            else say("{loss} may have been computed with gradients off, which {how} left behind: `backward()` "
-                     "raises then", how=f"`{mode.how}`", loss=flow.code(event.value_place)), trail,
+            else say("{loss} may have been computed with gradients off, which {how} left behind: {call} "
+                     "raises then", how=f"`{mode.how}`", loss=flow.code(event.value_place), call=event.how), trail,
         )  # fmt: skip
 
 
