@@ -19,6 +19,36 @@ from torch import nn
 """
 
 WRONG = {
+    "the weight of a layer of torch, in a forward of one's own": """
+class Signs(nn.Linear):
+    def forward(self, x):
+        return F.linear(x, torch.sign(self.weight), self.bias)  # warning: [untrained-parameters]
+
+
+class Kernel(nn.Conv1d):
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.scores = nn.Parameter(torch.rand_like(self.weight))
+        self.weight.requires_grad_(False)
+
+    def forward(self, x):
+        mask = torch.where(self.scores > 0.5, 1.0, 0.0)  # warning: [untrained-parameters]
+        return F.conv1d(x, self.weight * mask, self.bias)
+
+
+class Table(nn.Embedding):
+    def forward(self, x):
+        return F.embedding(x, self.weight.round())  # warning: [untrained-parameters]
+
+
+model = nn.Sequential(Table(5, 4), Kernel(4, 4, 1), Signs(4, 1))
+opt = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1)
+for _ in range(2):
+    loss = model(torch.randint(5, (8, 4))).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "what the top level keeps of a run": """
 def run():
     model = nn.Linear(4, 1)
@@ -864,6 +894,51 @@ for _ in range(3):
 }
 
 RIGHT = {
+    "weights of layers of torch, used in a forward of one's own": """
+class Centered(nn.Linear):
+    def forward(self, x):
+        with torch.no_grad():
+            self.scale = self.weight.abs().mean()
+        binary = (self.weight.sign() - self.weight).detach() + self.weight
+        return F.linear(x, binary * self.scale, self.bias)
+
+
+class Masked(nn.Conv1d):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.register_buffer("mask", torch.ones_like(self.weight))
+
+    def forward(self, x):
+        self.weight.data *= self.mask
+        return super().forward(x)
+
+
+class Adapted(nn.Linear):
+    def __init__(self, features, bias):
+        super().__init__(features, features, bias)
+        self.weight.requires_grad = False
+        self.down = nn.Parameter(torch.zeros(features, 2))
+
+    def forward(self, x):
+        return super().forward(x) + x @ self.down @ self.down.T
+
+
+class Normed(nn.Linear):
+    def forward(self, x):
+        return F.linear(x, self.weight, self.bias)
+
+
+model = nn.Sequential(
+    Masked(4, 4, 1, bias=False), Centered(4, 4), Adapted(4, True), Adapted(4, False), nn.utils.weight_norm(Normed(4, 4)),
+)
+opt = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1)
+for _ in range(2):
+    loss = model(torch.randn(8, 4, 4)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+assert model[0].bias is None and model[3].bias is None and model[2].bias.grad is not None
+""",
     "gradients that are scaled where there are any": """
 class Net(nn.Module):
     def __init__(self):
@@ -1484,8 +1559,6 @@ def test_what_is_right_is_not(name: str) -> None:
     assert said(HEAD + RIGHT[name]) == []
 
 
-# What the fixes of a program's findings make of one line; None: they leave it as it is, since what they could do to it
-# would not cure it.
 LAYER = "nn.Linear(3, 3)"
 PAIRS = f"[('a', {LAYER}), ('b', {LAYER})]"
 # Containers whose members are reached by a name, as an attribute or as an item.
@@ -1546,6 +1619,8 @@ for _ in range(2):
     assert [f.name for of_file in found.values() for f in of_file if f.severity.fails] == ["untrained-parameters"]
 
 
+# What the fixes of a program's findings make of one line; None: they leave it as it is, since what they could do to it
+# would not cure it.
 UPDATES = {
     "w = w - 0.1 * w.grad": "w -= 0.1 * w.grad",
     "w = w + (-0.1 * w.grad)": "w += (-0.1 * w.grad)",

@@ -604,6 +604,13 @@ def t_weight_norm(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
         run.state.set(value.cells, "leaf", Leaf(old.label, place, "weights"))
         if e is not None:
             called_event(run, "weight_norm", args, e, value)
+    elif isinstance(value, Object) and isinstance(own := value.attrs.get("weight"), Tensor) and own.leaf is not None:
+        place = run.place(e.at) if e is not None else own.leaf.place
+        leaf = Leaf("weight", place, "weights")  # both of them, and `weight` is computed from them
+        run.state.set(value.cells, "parametrized", True)
+        run.state.set(value.cells, "leaf", leaf)
+        node = Node("weight_norm", place, (leaf.node,) if leaf.node is not None else ())
+        run.state.set(value.attrs, "weight", Tensor(node=node, dtype=FLOAT))
     return value
 
 

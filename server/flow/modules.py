@@ -55,6 +55,7 @@ from .objects import AVERAGED, MODULE, MODULE_METHODS, WRAPPERS, bound, find, is
 from .operations import (
     Inputs,
     bump,
+    graph_of,
     is_average,
     is_packed,
     leaf_graph,
@@ -165,13 +166,40 @@ def initialize(run: Interpreter, obj: Object, name: str, args: Args, place: Plac
     affine = args.keywords.get("elementwise_affine", args.keywords.get("affine"))
     bare = isinstance(affine, Const) and affine.value is False
     if info is not None and info.parameters and not bare and "leaf" not in obj.cells:
-        leaf = Leaf(name.rpartition(".")[2], place, "weights")
-        if run.state.mode.kind == "inference":
-            leaf.cells["inference"] = True
+        names = own_parameters(run, obj, info, args)
+        kind = "parameter" if names else "weights"
         freeze = args.get(None, "freeze", None)
-        run.state.set(obj.cells, "leaf", leaf)
-        if isinstance(freeze, Const) and freeze.value:
-            leaf.cells["requires_grad"] = False
+        for parameter in names or ("",):
+            leaf = Leaf(parameter or info.short, place, kind)
+            if run.state.mode.kind == "inference":
+                leaf.cells["inference"] = True
+            if isinstance(freeze, Const) and freeze.value:
+                leaf.cells["requires_grad"] = False
+            if parameter:
+                run.state.set(
+                    obj.attrs, parameter, Tensor(leaf=leaf, node=leaf.node, dtype=FLOAT, storage=leaf.storage)
+                )
+            else:
+                run.state.set(obj.cells, "leaf", leaf)
+        if names and "bias" in info.parameters and "bias" not in names:
+            run.state.set(obj.attrs, "bias", NONE)
+
+
+# Layers with a weight and maybe a bias: the position of the argument that decides.
+BIAS_AT = {"Linear": 2, "Bilinear": 3, "Conv1d": 7, "Conv2d": 7, "Conv3d": 7, "ConvTranspose1d": 7, "ConvTranspose2d": 7,
+           "ConvTranspose3d": 7, "Embedding": None}  # fmt: skip
+
+
+def own_parameters(run: Interpreter, obj: Object, info: torchlib.Module, args: Args) -> tuple[str, ...]:
+    """The parameters of a layer whose class uses them itself, in a forward of its own; nothing if that isn't known.
+
+    A layer of torch takes all its parameters at once, and one leaf stands for them; here each may go its own way.
+    """
+    if info.short not in BIAS_AT or args.spread or find(obj.cls, "forward", run) is None:
+        return ()
+    at = BIAS_AT[info.short]
+    bias = run.truth(args.get(at, "bias", TRUE) or TRUE) if at is not None else False
+    return () if bias is None else ("weight", "bias") if bias else ("weight",)
 
 
 def registers(run: Interpreter, owner: Object, name: str, value: Value, place: Place) -> None:
@@ -864,6 +892,7 @@ def apply_module(run: Interpreter, obj: Object, info: torchlib.Module, args: Arg
         found.nodes, found.sure = [], False
     leaf = obj.cells.get("leaf")
     saved: list[tuple[Storage, int]] = []
+    needs_weight = bool(found.nodes)
     if isinstance(leaf, Leaf):
         node, sure = leaf_graph(leaf)
         if node is not None:
@@ -878,6 +907,8 @@ def apply_module(run: Interpreter, obj: Object, info: torchlib.Module, args: Arg
             replaced = obj.attrs.get(name)
             if isinstance(replaced, Tensor):
                 found.add(run, replaced)
+                if name == "weight" and needs_weight and replaced.storage is not None and graph_of(replaced)[1]:
+                    save(saved, replaced.storage)
     found.cuts.extend(lost)
     rank = module_rank(run, obj, info, found)
     first = args.positional[0] if args.positional else None
