@@ -19,6 +19,44 @@ from torch import nn
 """
 
 WRONG = {
+    "an index that is rounded first": """
+class Splat(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.place, self.color = nn.Parameter(torch.rand(5) * 7), nn.Parameter(torch.rand(5))
+
+    def forward(self):
+        index = self.place.round().clamp(0, 7).long()  # warning: [untrained-parameters]
+        return torch.zeros(8).index_add(0, index, self.color)
+
+
+class Warp(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.shift, self.gain = nn.Parameter(torch.tensor(1.3)), nn.Parameter(torch.tensor(1.0))
+
+    def forward(self, s):
+        index = (torch.arange(8) + self.shift).floor()
+        return s[index.to(torch.int64) % 8] * self.gain  # warning: [untrained-parameters]
+
+
+class Steps(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scores, self.gain = nn.Parameter(torch.rand(8)), nn.Parameter(torch.ones(8))
+
+    def forward(self, x):
+        return x * torch.round(self.scores.sign()) * self.gain  # warning: [untrained-parameters]
+
+
+splat, warp, steps = Splat(), Warp(), Steps()
+opt = torch.optim.SGD([*splat.parameters(), *warp.parameters(), *steps.parameters()], lr=0.1)
+for _ in range(2):
+    loss = (steps(warp(torch.randn(8))) - splat()).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "the weight of a layer of torch, in a forward of one's own": """
 class Signs(nn.Linear):
     def forward(self, x):

@@ -197,10 +197,14 @@ def _lost(event: events.Backward, reached: set[int]) -> Iterable[tuple[Cut, list
             continue
         seen.add(id(cut))
         leaves: list[Leaf] = []
-        for source in cut.sources:
-            found = walk(source)
+        sources, passed = list(cut.sources), set[int]()
+        while sources:
+            found = walk(sources.pop())
             leaves += [leaf for leaf in (*found.sure, *found.maybe) if id(leaf) not in reached]
             cuts.extend(found.cuts)
+            # `x.round().long()`: what is rounded is behind the cut, too.
+            sources += [source for node in found.zero if id(node) not in passed for source in node.inputs]
+            passed |= {id(node) for node in found.zero}
         if leaves and cut.kind != "checkpoint":  # reentrant-checkpoint says that
             yield cut, leaves
 
