@@ -432,7 +432,10 @@ class Sequence(Value):
 
 @dataclass(eq=False)
 class Mapping(Value):
-    """A dict. Cells: one `("key", k)` for each known constant key; `rest` is the join of the others."""
+    """A dict. Cells: one `("key", k)` for each known constant key; `rest` is the join of the others.
+
+    `covers`: the parameters for which there surely is an entry of their name, if that is known.
+    """
 
     cells: dict[object, object] = field(default_factory=dict)
     place: Place | None = None
@@ -496,6 +499,7 @@ class Range(Value):
     place: Place | None = None
     length: int | None = None
     counted: bool = False  # it is a `range(...)`
+    covers: tuple[Leaf, ...] | None = None  # pairs, one for each of these parameters, with its name
 
 
 @dataclass(eq=False, slots=True)

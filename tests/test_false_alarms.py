@@ -1125,6 +1125,44 @@ PROGRAMS = {
                     p -= 0.1 * p.grad
         """,
     ),
+    "adapted-weights-of-maml": (
+        "the weights of the inner step come from the parameters",
+        """
+        from torch.func import functional_call
+        for _ in range(3):
+            fast = {n: p.clone() for n, p in model.named_parameters()}
+            inner = functional_call(model, fast, (torch.randn(8, 4),)).pow(2).mean()
+            grads = torch.autograd.grad(inner, list(fast.values()), create_graph=True)
+            fast = {n: w - 0.1 * g for (n, w), g in zip(fast.items(), grads)}
+            optimizer.zero_grad()
+            functional_call(model, fast, (torch.randn(8, 4),)).pow(2).mean().backward()
+            optimizer.step()
+        """,
+    ),
+    "copied-weights-whose-gradients-are-handed-over": (
+        "first-order: the parameters are given the gradients of the copies",
+        """
+        from torch.func import functional_call
+        for _ in range(3):
+            fast = {n: p.detach().clone().requires_grad_(True) for n, p in model.named_parameters()}
+            functional_call(model, fast, (torch.randn(8, 4),)).pow(2).mean().backward()
+            for n, p in model.named_parameters():
+                p.grad = fast[n].grad
+            optimizer.step()
+        """,
+    ),
+    "some-weights-of-a-functional-call": (
+        "the others are the module's own",
+        """
+        from torch.func import functional_call
+        for _ in range(3):
+            fast = {n: p.detach().clone().requires_grad_(True) for n, p in model.named_parameters()}
+            del fast["0.weight"]
+            optimizer.zero_grad()
+            functional_call(model, fast, (torch.randn(8, 4),)).pow(2).mean().backward()
+            optimizer.step()
+        """,
+    ),
 }
 
 

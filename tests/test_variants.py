@@ -929,6 +929,32 @@ for _ in range(3):
         loss.backward()
         opt.step()
 """,
+    "copies of the weights that an inner step trains, and the optimizer of the weights gets nothing": """
+net = nn.Linear(1, 1)
+opt = torch.optim.Adam(net.parameters())
+for _ in range(3):
+    fast = {n: p.detach().clone().requires_grad_(True) for n, p in net.named_parameters()}  # warning: [untrained-parameters]
+    for _ in range(2):
+        inner = torch.func.functional_call(net, fast, (torch.randn(4, 1),)).pow(2).mean()
+        grads = torch.autograd.grad(inner, list(fast.values()), create_graph=True)
+        fast = {n: w - 0.1 * g for (n, w), g in zip(fast.items(), grads)}
+    loss = torch.func.functional_call(net, fast, (torch.randn(4, 1),)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a learned loss that an adapted model does not reach": """
+learned, net = nn.Linear(1, 1), nn.Linear(2, 1)
+opt = torch.optim.Adam(learned.parameters())
+for _ in range(3):
+    x, params = torch.randn(4, 2), dict(net.named_parameters())
+    grads = torch.autograd.grad(learned(net(x)).pow(2).mean(), list(params.values()))
+    adapted = {n: p - 0.1 * g for (n, p), g in zip(params.items(), grads)}
+    loss = torch.func.functional_call(net, adapted, (x,)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()  # error: [missing-backward]
+""",
 }
 
 RIGHT = {

@@ -159,6 +159,7 @@ def _display(run: Interpreter, e: ir.Tuple | ir.List | ir.Set) -> Value:
 
 def _dict(run: Interpreter, e: ir.Dict) -> Value:
     mapping = Mapping({}, run.place(e.at))
+    open_ended = False
     for key_e, value_e in zip(e.keys, e.values, strict=True):
         value = run.eval(value_e)
         if key_e is None:
@@ -166,7 +167,7 @@ def _dict(run: Interpreter, e: ir.Dict) -> Value:
                 mapping.cells.update(value.cells)
                 mapping.complete = mapping.complete and value.complete
             else:
-                mapping.complete = False
+                mapping.complete, open_ended = False, True
             continue
         key = run.eval(key_e)
         if isinstance(key, Const):
@@ -174,6 +175,8 @@ def _dict(run: Interpreter, e: ir.Dict) -> Value:
         else:
             mapping.complete = False
             mapping.cells["rest"] = join(mapping.cells["rest"], value) if "rest" in mapping.cells else value
+    if open_ended:
+        mapping.cells.pop("covers", None)
     return mapping
 
 

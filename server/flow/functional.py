@@ -79,7 +79,7 @@ def _differentiated(value: Value, leaf: Leaf) -> Value | None:
         return Tensor(leaf=leaf, node=leaf.node, dtype=FLOAT, storage=leaf.storage, shape=shape)
     if isinstance(value, Mapping):
         cells = {key: _differentiated(v, leaf) for key, v in value.cells.items() if isinstance(v, Value)}
-        if len(cells) != len(value.cells) or any(v is None for v in cells.values()):
+        if len(cells) != len(value.cells.keys() - {"covers"}) or any(v is None for v in cells.values()):
             return None
         return Mapping(dict(cells), value.place, value.complete)
     if isinstance(value, Sequence):

@@ -325,6 +325,10 @@ class Interpreter:
                 owner = self.eval(target.value)  # `del module._parameters[name]`
                 whole = isinstance(target.index, ir.Slice) and target.index[1:] == (None, None, None)
                 replacing.delete(self, owner)
+                if isinstance(owner, Mapping):
+                    self.state.set(owner.cells, "covers", None)
+                    if isinstance(index := self.eval(target.index), Const):
+                        self.state.delete(owner.cells, ("key", index.value))
                 if isinstance(owner, Sequence):
                     owner.cells["emptied"] = True
                     if whole:  # `del losses[:]`

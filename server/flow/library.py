@@ -463,11 +463,14 @@ def t_functional_call(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
         return UNKNOWN
     inner = Args(list(items), {}) if isinstance(items, tuple) else Args([inputs or NONE], {})
     result = call(run, module, inner, e)
-    own = given.cells.get("rest") if isinstance(given, Mapping) and len(given.cells) == 1 else None
+    own = given.cells.get("rest") if isinstance(given, Mapping) and given.cells.keys() <= {"rest", "covers"} else None
     if isinstance(own, ParameterOf) and own.all_of and set(own.leaves) == set(leaves_of(run, module)[0]):
         return result
     if not isinstance(result, Tensor):
         return UNKNOWN
+    replaced = in_place_of(run, module, given, result, run.place(e.at) if e is not None else None)
+    if replaced is not None:
+        return replaced
     found = Inputs()
     found.add(run, given)
     nodes = (*((result.node,) if result.node is not None else ()), *found.nodes)
@@ -477,6 +480,43 @@ def t_functional_call(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
         else None
     )
     return replace(result, node=node, certain=False)
+
+
+def in_place_of(
+    run: Interpreter, module: Object, given: Value | None, result: Tensor, place: Place | None
+) -> Tensor | None:
+    """What a module's forward gives where tensors that surely have a graph stand in the place of its parameters; None if
+    that is not known.
+
+    Of which of them is not known, the graph may have both; in the place of all, none of its own is left in it.
+    """
+    leaves, exact = leaves_of(run, module)
+    below = _training.walk(result.node)
+    if not isinstance(given, Mapping) or not exact or not result.certain or result.opaque or below.opaque:
+        return None
+    if result.node is None or set(leaves).isdisjoint(below.sure) or not (given.complete or given.cells.get("covers")):
+        return None
+    found = Inputs()
+    for value in given.cells.values():
+        if isinstance(value, Value):
+            one = Inputs()
+            one.add(run, value)
+            if not one.sure or one.unknown or isinstance(value, (Sequence, Mapping)):
+                return None
+            found.add(run, value)
+    if not found.nodes:
+        return None
+    covers = given.cells.get("covers")
+    if not isinstance(covers, tuple) or not set(leaves) <= set(covers):
+        node = Node("functional_call", place, (result.node, *found.nodes), phi=True)
+        return replace(result, node=node, cuts=(*result.cuts, *found.cuts))
+    others = [leaf.node for leaf in below.sure if leaf not in leaves and leaf.node is not None]
+    perhaps = [leaf.node for leaf in below.maybe if leaf not in leaves and leaf.node is not None]
+    if perhaps:
+        others.append(Node("phi", None, tuple(perhaps), phi=True))
+    cuts = tuple(dict.fromkeys((*below.cuts, *found.cuts)))
+    node = Node("functional_call", place, (*dict.fromkeys(found.nodes), *others), cuts, stack=run.stack)
+    return replace(result, node=node, cuts=cuts)
 
 
 def t_identity(run: Interpreter, args: Args, e: ir.Call | None) -> Value:

@@ -18,6 +18,7 @@ from ..facts import (
     External,
     Function,
     GradOf,
+    Leaf,
     Mapping,
     Method,
     Mode,
@@ -188,6 +189,9 @@ def comprehension(run: Interpreter, e: ir.Comp) -> Value:
                 old = mapping.cells.get("rest")
                 mapping.cells["rest"] = value if old is None else join(old, value)
         mapping.complete = exact
+        covered = covered_by(results.source) if len(e.generators) == 1 and not e.generators[0].ifs else None
+        if covered is not None and isinstance(e.key, ir.Name) and _first_name(e.generators[0].target) == e.key.id:
+            mapping.cells["covers"] = covered
         return mapping
     kind = "generator" if e.kind == "gen" else e.kind
     first = e.generators[0]
@@ -198,6 +202,22 @@ def comprehension(run: Interpreter, e: ir.Comp) -> Value:
     if len(e.generators) == len(results) == 1 and not first.ifs and e.element == first.target._replace(at=e.element.at):
         cells["parts"] = (results[0],)  # `[p for p in parameters]`
     return Sequence(kind, cells, place)
+
+
+def covered_by(value: Value) -> tuple[Leaf, ...] | None:
+    """The parameters of which pairs of the name and something else are all in what is iterated over, the name first."""
+    if isinstance(value, Parameters):
+        return value.leaves if value.named and value.exact and "renamed" not in value.cells else None
+    found = (
+        value.covers if isinstance(value, Range) else value.cells.get("covers") if isinstance(value, Sequence) else None
+    )
+    return found if isinstance(found, tuple) else None
+
+
+def _first_name(target: ir.Expr) -> str:
+    while isinstance(target, (ir.Tuple, ir.List)) and target.items:
+        target = target.items[0]
+    return target.id if isinstance(target, ir.Name) else ""
 
 
 class _Results(list[Any]):
@@ -421,9 +441,11 @@ def b_zip(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
         size = min(len(f.items) for f in found)  # type: ignore[arg-type]
         if size <= UNROLL_LIMIT:
             rows = (tuple(f.items[i] for f in found) for i in range(size))  # type: ignore[index]
-            return Sequence("list", {"items": tuple(_pair(*row) for row in rows)})
+            return Sequence(
+                "list", {"items": tuple(_pair(*row) for row in rows), "covers": covered_by(args.positional[0])}
+            )
     mode = next((f.mode for f in found if f.mode is not None), None)
-    return Range(_pair(*(f.each for f in found)), mode)
+    return Range(_pair(*(f.each for f in found)), mode, covers=covered_by(args.positional[0]) if found else None)
 
 
 def b_reversed(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
@@ -479,6 +501,9 @@ def fill(run: Interpreter, mapping: Mapping, source: Value) -> None:
         mapping.complete = False
         if source.named:
             mapping.cells["rest"] = ParameterOf(source.leaves, all_of=True)
+            covered = covered_by(source)
+            if covered is not None:
+                mapping.cells["covers"] = covered
         return
     found = iterate(run, source, None)
     mapping.complete = mapping.complete and found.items is not None
@@ -929,13 +954,17 @@ def _mapping_method(run: Interpreter, owner: Mapping, name: str, args: Args, e: 
             rows = [v for _, v in known]  # type: ignore[misc]
         else:
             rows = [Const(k) for k, _ in known]
+        covers = owner.cells.get("covers") if name == "items" else None
         if exact:
-            return Sequence("list", {"items": tuple(rows)})
+            return Sequence("list", {"items": tuple(rows), "covers": covers})
         if isinstance(rest, Value):
             rows.append({"items": _pair(UNKNOWN, rest), "values": rest, "keys": UNKNOWN}[name])
-        return Range(_objects.drawn(run, join_all(rows)) if rows else UNKNOWN)  # type: ignore[arg-type]
+        each = _objects.drawn(run, join_all(rows)) if rows else UNKNOWN
+        return Range(each, covers=covers)  # type: ignore[arg-type]
     if name in ("get", "pop", "setdefault"):
         run.sized += 1
+        if name == "pop" and "covers" in owner.cells:
+            run.state.set(owner.cells, "covers", None)
         key = args.positional[0] if args.positional else UNKNOWN
         default = args.get(1, "default", NONE) or NONE
         if isinstance(key, Const):

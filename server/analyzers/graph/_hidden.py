@@ -31,8 +31,10 @@ def hidden(flow: Flow) -> Iterator[tuple[events.GradFlag, list[events.Backward]]
 def _unused(flow: Flow, event: events.GradFlag, value: Tensor) -> bool:
     """Whether nobody wants the gradient of the leaf that the flag made, and an optimizer holds what is behind its cuts
     and nothing else reaches: images are leaves rightly, whose gradient is read, and latents, which are optimized."""
-    optimized = {id(leaf) for made in flow.of(events.OptimizerMade) for leaf in made.leaves}
+    leaves = {id(leaf): leaf for made in flow.of(events.OptimizerMade) for leaf in made.leaves}
+    optimized = leaves.keys()
     held = optimized - {id(leaf) for backward in flow.of(events.Backward) for leaf in backward.reached}
+    held = {one for one in held if not leaves[one].cells.get("grad-changed")}  # a gradient is put there by hand
     lost = any(id(leaf) in held for cut in value.cuts for node in cut.sources for leaf in leaves_below(node))
     for backward in flow.of(events.Backward):
         for leaf in backward.reached:

@@ -179,7 +179,7 @@ def _idle(flow: Flow, reached: set[int]) -> dict[int, Place]:
             cells = leaf.cells
             if id(leaf) in reached or cells.get("requires_grad") is not True or cells.get("escaped"):
                 continue
-            if not cells.get("kept-by-hand"):
+            if not cells.get("kept-by-hand") and not cells.get("grad-changed"):
                 found[id(leaf)] = event.place
     return found
 
