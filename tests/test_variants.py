@@ -19,6 +19,65 @@ from torch import nn
 """
 
 WRONG = {
+    "a plain tensor in a module of a list": """
+class Scale(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.log_scale = torch.zeros(size, requires_grad=True)  # warning: [plain-tensor-parameter]
+
+    def forward(self, x):
+        return x * self.log_scale.exp()
+
+
+class Net(nn.Module):
+    def __init__(self, depth=2):
+        super().__init__()
+        layers = []
+        for _ in range(depth):
+            layers += [Scale(3), nn.Linear(3, 3)]
+        self.layers = nn.ModuleList(layers)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(2):
+    loss = net(torch.randn(8, 3)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a plain tensor in a module of a Sequential in a dict": """
+class Scale(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.ones(3, requires_grad=True)  # warning: [plain-tensor-parameter]
+
+    def forward(self, x):
+        return x * self.scale
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.parts = nn.ModuleDict({"body": nn.Sequential(nn.Linear(3, 3), Scale())})
+
+    def forward(self, x):
+        return self.parts["body"](x)
+
+
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(2):
+    loss = net(torch.randn(8, 3)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "an index that is rounded first": """
 class Splat(nn.Module):
     def __init__(self):

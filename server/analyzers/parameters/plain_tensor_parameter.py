@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ...edits import Applicability, Fix, FixContext, Tree
-from ...facts import Leaf, Object, Tensor
+from ...facts import Leaf, Object, Tensor, Union
 from ...findings import Finding, Severity
 from ...flow import events
+from ...flow.modules import CONTAINERS, library_class, registered
 from ...flow.objects import is_module
 from ...messages import say
 from ...rule import Rule
-from ._held import all_known, held, leaves_in
+from ._held import DEPTH, all_known, held, leaves_in
 
 if TYPE_CHECKING:
     from ...flow import Flow
@@ -48,12 +49,23 @@ def check(flow: Flow) -> Iterable[Finding]:
 
 
 def _beside(flow: Flow, owner: Object) -> list[Leaf]:
-    """The parameters of the module, and of the modules that hold it."""
+    """The parameters of the module, and of the modules that hold it, be it in a list of theirs."""
     leaves = leaves_in(flow, owner)
     for obj in flow.objects:
-        if obj is not owner and is_module(obj) and owner in obj.attrs.values():
+        if obj is not owner and is_module(obj) and any(owner is held for held in _holds(flow, obj)):
             leaves += leaves_in(flow, obj)
     return leaves
+
+
+def _holds(flow: Flow, obj: Object, depth: int = DEPTH) -> Iterator[Object]:
+    """The modules that one has, in containers of torch, too."""
+    assert flow.run is not None
+    for child in registered(flow.run, obj):
+        for option in child.options if isinstance(child, Union) else (child,):
+            if isinstance(option, Object):
+                yield option
+                if depth and library_class(option) in CONTAINERS:
+                    yield from _holds(flow, option, depth - 1)
 
 
 def fix(finding: Finding, context: FixContext) -> Fix | None:
