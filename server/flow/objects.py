@@ -272,7 +272,12 @@ def read_module(run: Interpreter, value: ModuleValue, name: str, e: ir.Attr) -> 
 
 
 def read_union(run: Interpreter, value: Union, name: str, e: ir.Attr) -> Value:
-    return join_all([get_attribute(run, o, name, e) for o in value.options])  # type: ignore[return-value]
+    found = [(option, get_attribute(run, option, name, e)) for option in value.options]
+    # Whoever goes on from here has not read an attribute of None.
+    values = [v for o, v in found if not (isinstance(o, Const) and o.value is None)] or [v for _, v in found]
+    if any(isinstance(v, (Method, Function)) for v in values) and any(isinstance(v, Unknown) for v in values):
+        return Union(tuple(dict.fromkeys(values)))  # what is known of them happens to those that it may be
+    return join_all(values)
 
 
 def read_super(run: Interpreter, value: Super, name: str, e: ir.Attr) -> Value:

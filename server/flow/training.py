@@ -226,6 +226,8 @@ def backward(
     if not sure_graph(tensor) and not grad:
         taint_all(run, besides=found.sure if sure else ())
     if node is None:
+        if sure and not tensor.opaque and not grad:
+            _failed(run)
         return nothing
     event.nodes = tuple(found.nodes)
     event.cuts = tuple(dict.fromkeys((*found.cuts, *tensor.cuts)))
@@ -279,6 +281,15 @@ def backward(
         run.state.set(leaf.cells, "grad", unsure)
     event.stale = tuple(stale)
     return nothing
+
+
+def _failed(run: Interpreter) -> None:
+    """A backward raises: what it should have put into gradients is not told again where they are missing."""
+    unsure = Grad("?", scaled=None)
+    for obj in run.objects:
+        for leaf in optimizer_leaves(obj):
+            if grad_of(leaf).state in ("none", "used"):
+                run.state.set(leaf.cells, "grad", unsure)
 
 
 def sure_graph(tensor: Tensor) -> bool:

@@ -31,8 +31,8 @@ def evaluated_by(flow: Flow, kept: events.Kept) -> events.Forward | None:
 
 
 def check(flow: Flow) -> Iterable[Finding]:
-    if not flow.whole or not flow.complete or flow.tainted:
-        return
+    if not flow.whole or not flow.complete or flow.tainted or any(event.opaque for event in flow.of(events.Backward)):
+        return  # a backward whose graph is not known may go through any
     kept_by = set()
     for kept in flow.of(events.Kept):
         if kept.freed is not None or below(kept.value) & wanted(flow):
