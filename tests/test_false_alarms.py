@@ -1308,3 +1308,43 @@ def test_a_detached_term_that_puts_the_value_right(body: str) -> None:
     files = MemoryFiles({"main.py": program})
     found = [f.code for findings in check(Project(files), files.paths()).findings.values() for f in findings]
     assert found == (["GL110"] if body in LOST else [])
+
+
+# What is kept of a model is a copy of one in evaluation mode, or nothing: it is trained again all the same.
+KEPT_MODEL = """
+import copy
+
+
+class Best:
+    def __init__(self):
+        self.score, self.model = float("inf"), None
+
+    def update(self, score, model):
+        if score < self.score:
+            self.score, self.model = score, copy.deepcopy(model)
+
+
+best = Best()
+for _ in range(3):
+    model.eval()
+    with torch.no_grad():
+        score = model(torch.randn(8, 4)).mean().item()
+    best.update(score, model)
+model = best.model
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(3):
+    MODE
+    loss = model(torch.randn(8, 4)).pow(2).mean() + 1e-3 * sum(p.pow(2).sum() for p in model.parameters())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("mode", ["model.train()", "pass", "best.model.train()"])
+def test_a_kept_model_is_trained_again(mode: str) -> None:
+    program = HEAD + KEPT_MODEL.replace("MODE", mode)
+    if importlib.util.find_spec("torch") is not None:
+        exec(compile(program, mode, "exec"), {})
+    files = MemoryFiles({"main.py": program})
+    assert not [f.message for found in check(Project(files), files.paths()).findings.values() for f in found]

@@ -146,6 +146,118 @@ for _ in range(2):
     loss.backward()
     opt.step()
 """,
+    "fakes under no_grad for the critic, and a choice in the generator's own loss": """
+V = 6
+class Gen(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, V)
+    def forward(self, z):
+        return self.out(z)
+g, d = Gen(), nn.Linear(V, 1)
+def hard(logits):
+    return F.one_hot(logits.argmax(-1), V).float()  # warning: [untrained-parameters]
+og, od = torch.optim.Adam(g.parameters()), torch.optim.Adam(d.parameters())
+for _ in range(3):
+    with torch.no_grad():
+        fake = hard(g(torch.randn(8, 4)))
+    ld = F.softplus(d(fake)).mean()
+    od.zero_grad(); ld.backward(); od.step()
+    lg = F.softplus(-d(hard(g(torch.randn(8, 4))))).mean()
+    og.zero_grad(); lg.backward(); og.step()
+""",
+    "the same, the generator before the critic": """
+V = 6
+class Gen(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, V)
+    def forward(self, z):
+        return self.out(z)
+g, d = Gen(), nn.Linear(V, 1)
+def hard(logits):
+    return F.one_hot(logits.argmax(-1), V).float()  # warning: [untrained-parameters]
+og, od = torch.optim.Adam(g.parameters()), torch.optim.Adam(d.parameters())
+for _ in range(3):
+    lg = F.softplus(-d(hard(g(torch.randn(8, 4))))).mean()
+    og.zero_grad(); lg.backward(); og.step()
+    with torch.no_grad():
+        fake = g(torch.randn(8, 4)).softmax(-1)
+    ld = F.softplus(d(fake)).mean()
+    od.zero_grad(); ld.backward(); od.step()
+""",
+    "a fake that is detached for the critic, and a choice in the generator's own loss, with steps at the end": """
+V = 6
+class Gen(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, V)
+    def forward(self, z):
+        return self.out(z)
+g, d = Gen(), nn.Linear(V, 1)
+def hard(logits):
+    return F.one_hot(logits.argmax(-1), V).float()  # warning: [untrained-parameters]
+og, od = torch.optim.Adam(g.parameters()), torch.optim.Adam(d.parameters())
+for _ in range(3):
+    fake = g(torch.randn(8, 4))
+    ld = F.softplus(d(fake.softmax(-1).detach())).mean()
+    lg = F.softplus(-d(hard(fake))).mean()
+    og.zero_grad(); od.zero_grad()
+    ld.backward()
+    lg.backward()
+    od.step(); og.step()
+""",
+    "fakes under no_grad for the critic, and a choice in the generator's loss, with one optimizer": """
+V = 6
+class Gen(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, V)
+    def forward(self, z):
+        return self.out(z)
+g, d = Gen(), nn.Linear(V, 1)
+def hard(logits):
+    return F.one_hot(logits.argmax(-1), V).float()  # warning: [untrained-parameters]
+og = od = torch.optim.Adam([*g.parameters(), *d.parameters()])
+for _ in range(3):
+    with torch.no_grad():
+        fake = g(torch.randn(8, 4)).softmax(-1)
+    ld = F.softplus(d(fake)).mean()
+    lg = F.softplus(-d(hard(g(torch.randn(8, 4))))).mean()
+    og.zero_grad()
+    ld.backward()
+    lg.backward()
+    og.step()
+""",
+    "a fake that is detached for the critic, and one under no_grad for the generator": """
+V = 6
+class Gen(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, V)
+    def forward(self, z):
+        return self.out(z)
+g, d = Gen(), nn.Linear(V, 1)
+og, od = torch.optim.Adam(g.parameters()), torch.optim.Adam(d.parameters())
+for _ in range(3):
+    fake = g(torch.randn(8, 4)).softmax(-1)
+    ld = F.softplus(d(fake.detach())).mean()
+    od.zero_grad(); ld.backward(); od.step()
+    with torch.no_grad():  # warning: [untrained-parameters]
+        fake = g(torch.randn(8, 4)).softmax(-1)
+    lg = F.softplus(-d(fake)).mean()
+    og.zero_grad(); lg.backward(); og.step()
+""",
+    "gradients that a failed backward has not computed are clipped": """
+model = nn.Linear(4, 1)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in torch.randn(5, 8, 4):
+    opt.zero_grad()
+    loss = model(x).mean().detach()
+    loss.backward()  # error: [detached-loss]
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    opt.step()
+""",
     "what the top level keeps of a run": """
 def run():
     model = nn.Linear(4, 1)

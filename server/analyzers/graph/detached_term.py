@@ -31,7 +31,7 @@ def check(flow: Flow) -> Iterable[Finding]:
         return
     walked = {id(node): event for event in flow.of(events.Backward) for node in event.nodes}
     # A cut behind which parameters get no gradient at all is untrained-parameters' to tell.
-    told = {id(cut) for _, cut, _, _ in untrained(flow)}
+    told = {id(cut) for _, cut, _, _ in untrained(flow, every=True)}
     for term in flow.of(events.DeadTerm):
         event = walked.get(id(term.node))
         if event is None:

@@ -43,9 +43,9 @@ def _place(cut: Cut) -> Place:
     return mode.place if mode is not None and mode.place is not None else cut.place
 
 
-def untrained(flow: Flow) -> Iterator[tuple[events.Backward, Cut, list[Leaf], Place]]:
+def untrained(flow: Flow, every: bool = False) -> Iterator[tuple[events.Backward, Cut, list[Leaf], Place]]:
     """The backwards whose line is cut, the cut to blame, the leaves behind it that nothing else reaches, and where the
-    optimizer that holds them was made."""
+    optimizer that holds them was made. `every`: the cuts before losses that are not meant to train them, too."""
     if not flow.whole or not flow.complete:
         return
     backwards = [event for event in flow.of(events.Backward) if not event.grad]
@@ -60,16 +60,56 @@ def untrained(flow: Flow) -> Iterator[tuple[events.Backward, Cut, list[Leaf], Pl
     if not idle:
         return
     explained = {id(backward) for _, stopped in hidden(flow) for backward in stopped}
-    for event in backwards:
-        if not event.reached or id(event) in explained:
-            continue  # nothing at all is reached, or a leaf that hides this: other rules say it
+    # Nothing at all is reached, or a leaf that hides this: other rules say it.
+    cut_off = [
+        (event, sorted(_lost(event, reached), key=_blame))
+        for event in backwards
+        if event.reached and id(event) not in explained
+    ]
+    trains = {} if every else _trains(flow, idle, cut_off)
+    for event, lost in cut_off:
         told: set[int] = set()
-        for cut, leaves in sorted(_lost(event, reached), key=_blame):
+        for cut, leaves in lost:
             wanted = [leaf for leaf in leaves if id(leaf) in idle and id(leaf) not in told]
+            wanted = [leaf for leaf in wanted if event.place in trains.get(id(leaf), (event.place,))]
             if not wanted:
                 continue
             told |= {id(leaf) for leaf in wanted}
             yield event, cut, wanted, idle[id(wanted[0])]
+
+
+def _trains(
+    flow: Flow, idle: dict[int, Place], cut_off: list[tuple[events.Backward, list[tuple[Cut, list[Leaf]]]]]
+) -> dict[int, set[Place]]:
+    """By leaf, where the backwards are that are meant to train it, of those that are cut off from it.
+
+    An optimizer steps for the losses that went backward just before. Where that leaves several, one without `no_grad` and
+    `detach` on its way is meant: targets and batches of fakes are cut off so for losses that are to train something else.
+    """
+    stepped: dict[Place, set[Place]] = {}  # where an optimizer was made -> the backwards that it has stepped for
+    made = {id(event.optimizer): event.place for event in flow.of(events.OptimizerMade)}
+    pending: set[Place] = set()
+    steps = False
+    for event in flow.among(events.Backward, events.Step):
+        if isinstance(event, events.Backward) and not event.grad:
+            pending = {event.place} if steps else pending | {event.place}
+            steps = False
+        elif isinstance(event, events.Step) and id(event.optimizer) in made:
+            steps = True
+            stepped.setdefault(made[id(event.optimizer)], set()).update(pending)
+    ways: dict[int, dict[Place, bool]] = {}  # leaf -> backward -> whether it is cut off on purpose
+    for event, lost in cut_off:
+        for cut, leaves in lost:
+            for leaf in leaves:
+                if id(leaf) in idle:
+                    way = ways.setdefault(id(leaf), {})
+                    deliberate = cut.mode is not None or cut.kind in ("detach", "data")
+                    way[event.place] = way.get(event.place, False) or deliberate
+    found: dict[int, set[Place]] = {}
+    for leaf, way in ways.items():
+        near = {place: off for place, off in way.items() if place in stepped.get(idle[leaf], ())} or way
+        found[leaf] = {place for place, off in near.items() if not off} or set(near)
+    return found
 
 
 def _elsewhere(flow: Flow, event: events.Backward, cut: Cut) -> list[Leaf]:
