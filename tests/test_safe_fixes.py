@@ -225,6 +225,54 @@ for _ in range(3):
     opt.step()
 """
 
+# What is done to a tensor that a backward needs, and is seen by somebody else who holds it.
+SHARED = """
+fc = nn.Linear(4, 4)
+
+def bump(x, y):
+    {bump}
+
+class Kept(nn.Module):
+    def forward(self, x):
+        self.h = torch.sigmoid(fc(x))
+        h = self.h
+        h += 1
+        return {kept}
+
+opt = torch.optim.SGD(fc.parameters(), lr=0.1)
+h = torch.sigmoid(fc(torch.randn(3, 4)))
+{use}
+h.pow(2).sum().backward()
+opt.step()
+"""
+
+
+def shared(use: str, becomes: dict[str, str] | None, *, bump: str = "return x + y", kept: str = "self.h") -> Case:
+    return Case(SHARED.format(bump=bump, use=use, kept=kept), becomes, ("fc",) if becomes is not None else ())
+
+
+# A loss that is made of several numbers.
+SEVERAL = """
+import numpy as np
+
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+parts = [net(torch.randn(4, 3)).mean() for _ in range(2)]
+a, b = parts
+loss = {loss}
+loss.backward()
+opt.step()
+"""
+
+GENERATOR = """
+net = nn.Linear(3, 1)
+params = net.parameters()
+{use}
+opt = torch.optim.SGD(params, lr=0.1)
+net(torch.randn(4, 3)).mean().backward()
+opt.step()
+"""
+
 CASES = {
     "the state of an LSTM": Case(
         STATE.format(layer="LSTM", start=PAIR),
@@ -313,6 +361,36 @@ CASES = {
     ),
     "a straight-through estimator the wrong way round": Case(
         QUANTIZED, {"q + (z - q).detach()": "z + (q - z).detach()"}, ("encoder", "codes", "decoder"), unsafe=True
+    ),
+    "a tensor that goes on": shared("h.mul_(2)", {"h.mul_(2)": "h = h.mul(2)"}),
+    "what a caller gave": shared("bump(h, 1)", None, bump="x += y"),
+    "what a caller gave, by a method": shared("bump(h, 1)", None, bump="x.add_(y)"),
+    "what a caller gave and gets back": shared(
+        "h = bump(h, 1)", {"x += y; return x": "x = x + y; return x"}, bump="x += y; return x"
+    ),
+    "the items of a list": shared("hs = [h, h + 1]\nfor g in hs: g.mul_(2)\nh = sum(g for g in hs)", None),
+    "what an attribute holds, too": shared("h = Kept()(torch.randn(3, 4))", None),
+    "numbers that are stacked": Case(
+        SEVERAL.format(loss="torch.tensor([a, b]).sum()"), {"torch.tensor": "torch.stack"}, ("net",)
+    ),
+    "a list of numbers with a weight in it": Case(SEVERAL.format(loss="torch.tensor([a, 0.5]).sum()"), None),
+    "a list to which a number is added": Case(
+        SEVERAL.format(loss="torch.tensor(parts + [0.5]).sum()").replace("a, b = parts", "parts.append(0.5)"), None
+    ),
+    "rows of numbers": Case(SEVERAL.format(loss="torch.tensor([[a, b], [b, a]]).sum()"), None),
+    "a copy in pinned memory": Case(
+        SEVERAL.format(loss="torch.tensor(a + b, pin_memory=False)"),
+        {"torch.tensor(a + b, pin_memory=False)": "a + b"}, ("net",),
+    ),
+    "a dtype of NumPy": Case(
+        SEVERAL.format(loss="torch.tensor(np.array((a + b).detach().numpy(), dtype=np.float32))"), None
+    ),
+    "parameters that are counted": Case(
+        GENERATOR.format(use="print(sum(p.numel() for p in params))"), {"= net.parameters()": "= list(net.parameters())"},
+        ("net",),
+    ),
+    "parameters one of which is taken": Case(
+        GENERATOR.format(use="first = next(params)\nprint(sum(p.numel() for p in params))"), None
     ),
     "a slope of a slope": Case(SLOPE, None, said="`slope.sum()` has lost its graph: `torch.autograd.grad` raises"),
 }  # fmt: skip

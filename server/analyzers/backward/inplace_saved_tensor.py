@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ...edits import Applicability, Edit, Fix, FixContext
+from ...edits import Applicability, Edit, Fix, FixContext, Tree
 from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...messages import say
@@ -53,7 +53,9 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         if isinstance(value, (cst.BinaryOperation, cst.IfExp, cst.Comparison)) and not value.lpar:
             code = f"({code})"
         text = f"{node.target.value} = {node.target.value} {operator} {code}"
-        return Fix(say("Make a new tensor"), Applicability.SAFE, (tree.replace(node, text),))
+        if not _goes_on(tree, node, node.target.value):
+            return None
+        return Fix(say("Make a new tensor"), _safety(tree, node, node.target.value), (tree.replace(node, text),))
     if not isinstance(node, cst.Call):
         return None
     if isinstance(node.func, cst.Attribute) and node.func.attr.value == "step":
@@ -68,6 +70,8 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
             if not isinstance(node.args[0].value, cst.Name):
                 return None
             start = tree.span(node)[0]
+            if not _goes_on(tree, node, node.args[0].value.value):
+                return None
             edits = (Edit(tree.path, start, start, f"{node.args[0].value.value} = "), *edits)
         return Fix(say("Do not work in place"), Applicability.SAFE, edits)
     if not isinstance(node.func, cst.Attribute) or not isinstance(node.func.value, cst.Name):
@@ -78,8 +82,58 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     name = Edit(tree.path, tree.span(method)[1] - 1, tree.span(method)[1], "")
     start = tree.span(node)[0]
     alone = isinstance(tree.parent(node), cst.Expr)
+    if alone and not _goes_on(tree, node, node.func.value.value):
+        return None
     head = (Edit(tree.path, start, start, f"{node.func.value.value} = "),) if alone else ()
-    return Fix(say("Make a new tensor"), Applicability.SAFE, (*head, name))
+    return Fix(say("Make a new tensor"), _safety(tree, node, node.func.value.value), (*head, name))
+
+
+def _goes_on(tree: Tree, node: Any, name: str) -> bool:
+    """Whether the name is read after what changes it. Else it is changed for somebody else who holds the tensor: the
+    caller, or the list that a loop goes through; and a new one would reach nobody."""
+    cst = tree.cst
+    own = tree.span(node)
+    first, last = own[1], len(tree.unit.text) + tree.unit.start
+    for loop in (one for one in tree.ancestors(node) if isinstance(one, (cst.For, cst.While))):
+        start, stop = tree.span(loop)
+        if isinstance(loop, cst.For) and name in {one.value for one in tree.names(loop.target)}:
+            last = stop  # it is another one in the next pass
+            break
+        first = start
+    for read in tree.nodes(cst.Name):
+        start = tree.span(read)[0]
+        outer = tree.parent(read)
+        if read.value != name or not first <= start < last or own[0] <= start < own[1]:
+            continue
+        if isinstance(outer, cst.AssignTarget) or (isinstance(outer, cst.Attribute) and outer.attr is read):
+            continue
+        if isinstance(outer, cst.Arg) and outer.keyword is read:
+            continue
+        if not any(_rebinds(tree, around, name) for around in tree.ancestors(read)):
+            return True
+    return False
+
+
+def _rebinds(tree: Tree, around: Any, name: str) -> bool:
+    """Whether a comprehension has a variable of this name of its own."""
+    cst = tree.cst
+    part = getattr(around, "for_in", None)
+    while isinstance(part, cst.CompFor):
+        if name in {one.value for one in tree.names(part.target)}:
+            return True
+        part = part.inner_for_in
+    return False
+
+
+def _safety(tree: Tree, node: Any, name: str) -> Applicability:
+    """Not safe where the name is another one for what somebody else holds, too: `h = self.h`."""
+    cst = tree.cst
+    for assign in tree.nodes(cst.Assign):
+        held = isinstance(assign.value, (cst.Name, cst.Attribute, cst.Subscript))
+        here = tree.enclosing(assign, cst.FunctionDef) is tree.enclosing(node, cst.FunctionDef)
+        if held and here and any(tree.code(target.target) == name for target in assign.targets):
+            return Applicability.UNSAFE
+    return Applicability.SAFE
 
 
 RULE = Rule(code="GL305", severity=Severity.ERROR, check=check)

@@ -6,10 +6,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...edits import Edit, FixContext, Tree
+from ...facts import Mapping, Number, Sequence, Tensor, Union, Value
 from ...findings import Place
 from ...messages import inner, joined, say
 
@@ -178,11 +180,11 @@ def _mend_one(context: FixContext, place: Place, at: Place) -> tuple[Mended, lis
         return region, [place]
     if (added := _added(tree, node)) is not None:
         return added, [place]
-    peeled = _peel(tree, _whole(tree, node))
+    peeled = _peel(context, tree, _whole(tree, node))
     if peeled is None:
         return None
     mended, gone = peeled
-    others = [found for other in _beside(tree, node) if (found := _peel(tree, other)) is not None]
+    others = [found for other in _beside(tree, node) if (found := _peel(context, tree, other)) is not None]
     edits = (*mended.edits, *(edit for other, _ in others for edit in other.edits))
     return mended._replace(edits=edits), [*gone, place, *(place for _, more in others for place in more)]
 
@@ -252,7 +254,7 @@ def _is_number(tree: Tree, node: Any) -> bool:
     return isinstance(node.func, cst.Name) and node.func.value in NUMBERS and len(node.args) == 1
 
 
-def _peel(tree: Tree, node: Any) -> tuple[Mended, list[Place]] | None:
+def _peel(context: FixContext, tree: Tree, node: Any) -> tuple[Mended, list[Place]] | None:
     cst: Any = tree.cst
     inner: Any = node
     said: list[str] = []
@@ -272,9 +274,13 @@ def _peel(tree: Tree, node: Any) -> tuple[Mended, list[Place]] | None:
         elif name in COPIES and inner.args and inner.args[0].keyword is None and not inner.args[0].star:
             below = inner.args[0].value
             if _is_list(tree, below):
-                return _stack(tree, node, inner, said, gone) if not gone else None
+                return _stack(context, tree, node, inner, said, gone) if not gone else None
+            if any(context.values((), tree.place(below), _is_container)):
+                return None
             word = say("Use the tensor itself, not a copy of its values")
-            kept = [arg for arg in inner.args[1:] if arg.keyword is None or arg.keyword.value != "requires_grad"]
+            kept = _kept(tree, inner)
+            if kept is None:
+                return None
             if kept:
                 after = f".to({', '.join(_arg(tree, arg) for arg in kept)})"
         else:
@@ -332,21 +338,60 @@ def _is_list(tree: Tree, node: cst.BaseExpression) -> bool:
     )
 
 
-def _stack(tree: Tree, node: Any, call: Any, said: list[str], gone: list[Place]) -> tuple[Mended, list[Place]] | None:
+def _kept(tree: Tree, call: Any) -> list[Any] | None:
+    """What `.to(...)` takes over from a call that copies values; None if it would not know what to do with it."""
+    others = [arg for arg in call.args[1:] if arg.keyword is None or arg.keyword.value not in _NOT_KEPT]
+    fits = all(
+        (arg.keyword is None or arg.keyword.value in ("dtype", "device")) and not _FOREIGN.match(tree.code(arg.value))
+        for arg in others
+    )
+    return others if fits else None
+
+
+_NOT_KEPT = {"requires_grad", "pin_memory", "copy", "volatile"}  # what only a new tensor can be told
+_FOREIGN = re.compile(r"""(?:np|numpy|jnp)\.|float$|int$|bool$""")  # a dtype that is none of torch's
+
+
+def _stackable(value: Value) -> bool:
+    """A list of tensors and nothing else; also of numbers that were made of tensors, which will be tensors then."""
+    if not isinstance(value, Sequence):
+        return False
+    items = value.cells.get("items")
+    return all(_is_tensor(item) for item in (items if isinstance(items, tuple) else (value.cells.get("each"),)))
+
+
+def _is_container(value: object) -> bool:
+    if isinstance(value, Union):
+        return any(_is_container(option) for option in value.options)
+    return isinstance(value, (Sequence, Mapping))
+
+
+def _is_tensor(value: object) -> bool:
+    if isinstance(value, Union):
+        return all(_is_tensor(option) for option in value.options)
+    return (isinstance(value, Tensor) and not value.opaque) or (isinstance(value, Number) and value.cut is not None)
+
+
+def _stack(
+    context: FixContext, tree: Tree, node: Any, call: Any, said: list[str], gone: list[Place]
+) -> tuple[Mended, list[Place]] | None:
     """`torch.tensor([a, b], dtype=d)` becomes `torch.stack([a, b]).to(dtype=d)`."""
     cst = tree.cst
     function = call.func
     module = tree.code(function.value) if isinstance(function, cst.Attribute) else ""
     if not module or function.attr.value == "new_tensor":
         return None
-    others = [arg for arg in call.args[1:] if arg.keyword is None or arg.keyword.value != "requires_grad"]
+    others = _kept(tree, call)
+    sure = context.values((), tree.place(call.args[0].value), _stackable)
+    if others is None or not all(sure):
+        return None
     edits = [Edit(tree.path, *tree.span(function), f"{module}.stack")]
     last = tree.span(call)[1]
     if len(call.args) > 1:
         tail = f").to({', '.join(_arg(tree, arg) for arg in others)})" if others else ")"
         edits.append(Edit(tree.path, tree.outer_span(call.args[0].value)[1], last, tail))
     said = [*said, say("Stack the tensors instead of copying their values")]
-    return Mended(tuple(edits), True, tuple(said)), [*gone, tree.place(call)]
+    return Mended(tuple(edits), bool(sure), tuple(said)), [*gone, tree.place(call)]
 
 
 def _region(tree: Tree, node: Any, at: Place) -> Mended | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ...edits import Applicability, Fix, FixContext
+from ...edits import Applicability, Fix, FixContext, Tree
 from ...facts import Mapping, Parameters, Range, Sequence
 from ...findings import Finding, Place, Severity, Step
 from ...flow import events
@@ -77,9 +77,23 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     made: Any = tree and tree.exactly(finding.trail[-1].place, tree.cst.Call, tree.cst.GeneratorExp)
     if tree is None or made is None:
         return None
+    if _stepped(context, tree, made):
+        return None
     code = tree.code(made)
     text = f"list{code}" if code.startswith("(") else f"list({code})"
     return Fix(say("Keep them in a list"), Applicability.SAFE, (tree.replace(made, text),))
+
+
+def _stepped(context: FixContext, tree: Tree, made: Any) -> bool:
+    """Whether the program takes items with `next(params)`, which a list does not give."""
+    assign = tree.parent(made)
+    targets = assign.targets if isinstance(assign, tree.cst.Assign) else ()
+    names = {tree.code(target.target) for target in targets}
+    scope = context.scope_tree(tree.place(made))
+    return scope is not None and any(
+        scope.code(call.func) == "next" and bool(call.args) and scope.code(call.args[0].value) in names
+        for call in scope.nodes(scope.cst.Call)
+    )
 
 
 RULE = Rule(code="GL507", severity=Severity.ERROR, check=check)
