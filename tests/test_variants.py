@@ -19,6 +19,42 @@ from torch import nn
 """
 
 WRONG = {
+    "values that are written into an array": """
+import numpy as np
+
+
+def scatter(rows, index, n):
+    out = np.zeros((n, rows.shape[1]), dtype=np.float32)
+    count = np.zeros((n, 1), dtype=np.float32)
+    np.add.at(out, index.numpy(), rows.detach().numpy())  # warning: [untrained-parameters]
+    np.add.at(count, index.numpy(), 1.0)
+    return torch.from_numpy(out / np.maximum(count, 1.0))
+
+
+def copied(rows):
+    out = np.zeros(tuple(rows.shape), dtype=np.float32)
+    for i in range(len(rows)):
+        out[i] = rows[i].detach().numpy()  # warning: [untrained-parameters]
+    return torch.from_numpy(out)
+
+
+def summed(rows):
+    out = np.zeros(3, dtype=np.float32)
+    same = out
+    for row in rows:
+        out += row.detach().numpy()  # warning: [untrained-parameters]
+    return torch.from_numpy(same)
+
+
+a, b, c, d = (nn.Linear(3, 3) for _ in range(4))
+opt = torch.optim.SGD([*a.parameters(), *b.parameters(), *c.parameters(), *d.parameters()], lr=0.1)
+index = torch.randint(4, (4,))
+for x in torch.randn(3, 4, 3):
+    loss = (d(x) + scatter(a(x), index, 4) + copied(b(x)) + summed(c(x))).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "a plain tensor in a module of a list": """
 class Scale(nn.Module):
     def __init__(self, size):
@@ -1129,6 +1165,23 @@ for _ in range(3):
 }
 
 RIGHT = {
+    "arrays of numbers that weigh what is learned": """
+import numpy as np
+
+model = nn.Linear(3, 2)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+history, weights = np.zeros((3, 2)), np.ones(2, dtype=np.float32)
+for turn, x in enumerate(torch.randn(3, 8, 3)):
+    losses = model(x).pow(2).mean(0)
+    for i in range(2):
+        history[turn, i] = losses[i].item()
+        weights[i] = history[turn, i]
+    same = torch.from_numpy(np.zeros_like(losses.detach().numpy()))
+    loss = (losses * torch.from_numpy(weights)).sum() + same.sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "weights of layers of torch, used in a forward of one's own": """
 class Centered(nn.Linear):
     def forward(self, x):

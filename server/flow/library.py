@@ -58,7 +58,7 @@ from .modules import WRAPPERS, call_module_method, initialize, leaves_of, make_m
 from .objects import AVERAGED, MODULE, MODULE_METHODS, drawn, find, is_module
 from .operations import Inputs, cut_of, graph_of, is_packed, lost_here, operate, packed, recorded
 from .python import b_dict, b_range, iterate
-from .tensors import changed, refuse_numpy, rewrap, with_flag
+from .tensors import changed, refuse_numpy, rewrap, with_flag, write_into_array
 from .training import Phases, autograd_call, called_event, clear, make_optimizer, parameters_in
 
 if TYPE_CHECKING:
@@ -808,6 +808,10 @@ CONVERTING_LISTS = CONVERTING | frozenset(
 )
 
 
+# These write into their first argument, as `np.add.at` does.
+ARRAY_WRITES = frozenset({"copyto", "put", "put_along_axis", "place", "putmask"})
+
+
 def converts(name: str, args: Args) -> bool:
     """Whether a function of NumPy surely asks the tensors that it is given for their arrays."""
     module, _, short = name.rpartition(".")
@@ -826,6 +830,14 @@ def call_numpy(run: Interpreter, name: str, args: Args, e: ir.Call | None) -> Va
         found.add(run, value)
     short = name.rpartition(".")[2]
     place = run.place(e.at) if e is not None else None
+    if name.startswith("numpy.") and (short in ARRAY_WRITES or name.endswith(".at")) and len(args.positional) > 1:
+        target = args.positional[0]
+        if isinstance(target, Array) and place is not None and e is not None and not args.spread:
+            for value in args.positional[1:]:
+                write_into_array(run, target, value, e.args[0], place)
+        return NONE
+    if short in ("zeros_like", "ones_like", "empty_like"):
+        return Array()  # nothing of the values
     kind = "number" if name.startswith(("math.", "cmath.")) else "numpy"
     cut = None
     if found.nodes and found.sure:

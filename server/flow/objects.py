@@ -452,7 +452,7 @@ def augment(run: Interpreter, s: ir.AugAssign) -> None:
     if s.op == "+" and isinstance(new, Tensor) and new.live:
         keep(run, value, "sum", new, run.place(s.value.at))
     if isinstance(s.target, ir.Name):
-        if writes and isinstance(old, Tensor):
+        if (writes and isinstance(old, Tensor)) or (isinstance(old, Array) and isinstance(new, Array)):
             _tensors.rebind(run, s.target, new, old)
         else:
             run.bind(s.target.id, new)
@@ -465,7 +465,7 @@ def augment(run: Interpreter, s: ir.AugAssign) -> None:
             run.record(events.Attribute(place, run.stack, owner, s.target.name, new))
     elif isinstance(s.target, ir.Sub):
         owner = run.eval(s.target.value)
-        if isinstance(owner, (Mapping, Sequence)):
+        if isinstance(owner, (Mapping, Sequence, Array)):
             set_item(run, owner, run.eval(s.target.index), new, s.target)
 
 
@@ -673,6 +673,8 @@ def set_item(run: Interpreter, owner: Value, index: Value, value: Value, target:
         run.state.set(owner.cells, "surely", Surely())
     elif isinstance(owner, (Tensor, ParameterOf)):
         _tensors.write_into(run, owner, value, target)
+    elif isinstance(owner, Array):
+        _tensors.write_into_array(run, owner, value, target.value, run.place(target.at))
     elif isinstance(owner, Object):
         _modules.set_module_item(run, owner, index, value, run.place(target.at))
     else:

@@ -360,6 +360,15 @@ def write_into(run: Interpreter, owner: Value, value: Value, target: ir.Sub) -> 
         rebind(run, target.value, after if after is tensor else shapes.shaped(after, tensor.shape), tensor)
 
 
+def write_into_array(run: Interpreter, owner: Array, value: Value, target: ir.Expr, place: Place) -> None:
+    """`owner[index] = value` of NumPy: the array has what was taken out of a tensor from now on."""
+    found = Inputs()
+    found.add(run, value)
+    cut = cut_of(run, found, "[...] =", "numpy", place)
+    if cut is not None and owner.cut is None:
+        rebind(run, target, Array(cut), owner)
+
+
 def rebind(run: Interpreter, target: ir.Expr, value: Value, old: Value) -> None:
     """A tensor was changed in place: the names through which it is reached now stand for the new knowledge.
 
@@ -378,6 +387,8 @@ def rebind(run: Interpreter, target: ir.Expr, value: Value, old: Value) -> None:
         scope = scope.up
     if isinstance(target, ir.Name):
         run.bind(target.id, value)
+    elif isinstance(target, ir.Sub) and isinstance(old, Array):  # `rows[i][j] = x`
+        rebind(run, target.value, value, old)
     elif isinstance(target, ir.Attr):
         owner = run.eval(target.value)
         if isinstance(owner, Object) and owner.attrs.get(target.name) is old:
