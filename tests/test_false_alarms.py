@@ -1163,6 +1163,21 @@ PROGRAMS = {
             optimizer.step()
         """,
     ),
+    "some-weights-that-a-loop-puts-into-a-dict": (
+        "the others are the module's own",
+        """
+        from torch.func import functional_call
+        for _ in range(3):
+            fast = {}
+            for n, p in model.named_parameters():
+                if n.startswith("0."):
+                    continue
+                fast[n] = p.detach().clone().requires_grad_(True)
+            optimizer.zero_grad()
+            functional_call(model, fast, (torch.randn(8, 4),)).pow(2).mean().backward()
+            optimizer.step()
+        """,
+    ),
 }
 
 

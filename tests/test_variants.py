@@ -1162,6 +1162,18 @@ for _ in range(3):
     loss.backward()
     opt.step()  # error: [missing-backward]
 """,
+    "copies of the weights that a loop puts into a dict": """
+net = nn.Linear(3, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(2):
+    fast = {}
+    for n, p in net.named_parameters():
+        fast[n] = p.detach().clone().requires_grad_(True)  # error: [hidden-error]
+    loss = torch.func.functional_call(net, fast, (torch.randn(4, 3),)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
 }
 
 RIGHT = {

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
 from .. import ir
-from ..facts import NONE, Class, Const, Function, Mode, Number, Object, Range, Sequence, Tensor, replace
+from ..facts import NONE, Class, Const, Function, Mapping, Mode, Number, Object, Range, Sequence, Tensor, Value, replace
 from ..state import Changes
 from . import events
 from .frames import UNROLL_LIMIT, Loop
 from .objects import draw
-from .python import Items, iterate, one_by_one
+from .python import Items, covered_by, first_name, iterate, one_by_one
 from .training import Grad
 
 if TYPE_CHECKING:
@@ -76,7 +76,25 @@ def run_for(run: Interpreter, s: ir.For) -> bool:
         run.state.mode = before
     if ended:
         return True
+    _cover(run, s, iterable)
     return run.run_body(s.orelse) if s.orelse else False
+
+
+def _cover(run: Interpreter, s: ir.For, iterable: Value) -> None:
+    """After `for name, p in module.named_parameters(): copies[name] = ...`, the dict has an entry for each parameter."""
+    covered = covered_by(iterable)
+    if covered is None or any(isinstance(node, (ir.Break, ir.Continue, ir.Delete)) for node in ir.nodes(s.body)):
+        return
+    name, stored = first_name(s.target), set[str]()
+    _stored(s.body, stored)
+    if name in stored:
+        return
+    for one in s.body:
+        target = one.targets[0] if isinstance(one, ir.Assign) else None
+        if isinstance(target, ir.Sub) and isinstance(target.index, ir.Name) and target.index.id == name:
+            owner = run.eval(target.value) if isinstance(target.value, ir.Name) else None
+            if isinstance(owner, Mapping):
+                run.state.set(owner.cells, "covers", covered)
 
 
 def _decides(s: ir.Stmt) -> bool:

@@ -190,7 +190,7 @@ def comprehension(run: Interpreter, e: ir.Comp) -> Value:
                 mapping.cells["rest"] = value if old is None else join(old, value)
         mapping.complete = exact
         covered = covered_by(results.source) if len(e.generators) == 1 and not e.generators[0].ifs else None
-        if covered is not None and isinstance(e.key, ir.Name) and _first_name(e.generators[0].target) == e.key.id:
+        if covered is not None and isinstance(e.key, ir.Name) and first_name(e.generators[0].target) == e.key.id:
             mapping.cells["covers"] = covered
         return mapping
     kind = "generator" if e.kind == "gen" else e.kind
@@ -214,7 +214,7 @@ def covered_by(value: Value) -> tuple[Leaf, ...] | None:
     return found if isinstance(found, tuple) else None
 
 
-def _first_name(target: ir.Expr) -> str:
+def first_name(target: ir.Expr) -> str:
     while isinstance(target, (ir.Tuple, ir.List)) and target.items:
         target = target.items[0]
     return target.id if isinstance(target, ir.Name) else ""
