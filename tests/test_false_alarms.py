@@ -1363,3 +1363,40 @@ def test_a_kept_model_is_trained_again(mode: str) -> None:
         exec(compile(program, mode, "exec"), {})
     files = MemoryFiles({"main.py": program})
     assert not [f.message for found in check(Project(files), files.paths()).findings.values() for f in found]
+
+
+# Ways to clear a gradient that an update by hand has applied.
+CLEARED = {
+    "zero_": "w.grad.zero_()",
+    "none": "w.grad = None",
+    "of its values": "w.grad.data.zero_()",
+    "deleted": "del w.grad",
+    "items": "w.grad[:] = 0",
+    "all at once": "torch._foreach_zero_([w.grad])",
+    "by an initializer": "nn.init.zeros_(w.grad)",
+    "in a function": "clear([w])",
+    "by another name": "g = w.grad; g.zero_()",
+    "fading": "w.grad *= 0.9",
+    "in a list": "[p.grad.zero_() for p in (w,)]",
+    "another tensor": "w = w.detach().requires_grad_()",
+}
+
+
+@pytest.mark.parametrize("clear", CLEARED)
+def test_a_gradient_is_cleared_after_an_update_by_hand(clear: str) -> None:
+    program = f"""{HEAD}
+def clear(parameters):
+    for p in parameters:
+        p.grad = None
+
+w = torch.randn(4, 1, requires_grad=True)
+for _ in range(3):
+    (torch.randn(8, 4) @ w).pow(2).mean().backward()
+    with torch.no_grad():
+        w -= 0.1 * w.grad
+    {CLEARED[clear]}
+"""
+    if importlib.util.find_spec("torch") is not None:
+        exec(compile(program, clear, "exec"), {})
+    files = MemoryFiles({"main.py": program})
+    assert not [f.message for found in check(Project(files), files.paths()).findings.values() for f in found]

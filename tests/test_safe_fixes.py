@@ -329,6 +329,14 @@ CASES = {
         {**IN_PLACE, "b = b - 0.1 * b.grad\n": "b -= 0.1 * b.grad\n        b.grad.zero_()\n"},
     ),
     "an update by hand of gradients that are looked at later": Case(BY_HAND + "    print(w.grad.norm())\n", None),
+    "updates by hand that nothing clears": Case(
+        BY_HAND.replace("w = w -", "w -=").replace("b = b -", "b -="),
+        {
+            "w -= 0.1 * w.grad\n": "w -= 0.1 * w.grad\n        w.grad.zero_()\n",
+            "b -= 0.1 * b.grad\n": "b -= 0.1 * b.grad\n        b.grad.zero_()\n",
+        },
+        said="`w -= 0.1 * w.grad` also applies the gradients of earlier passes: nothing clears them in between",
+    ),
     "a generator behind the discriminator's loss": Case(
         GAN, {"softplus(net_d(fake))": "softplus(net_d(fake.detach()))"}, ("net_g", "net_d"), said=APART
     ),

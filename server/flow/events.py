@@ -358,6 +358,15 @@ class Raised(Event):
 
 
 @dataclass(eq=False)
+class Applied(Event):
+    """An update by hand, `w -= rate * w.grad`, of a gradient that holds what the update has applied before; `backward`
+    has added to it."""
+
+    leaf: Leaf
+    backward: Place
+
+
+@dataclass(eq=False)
 class InPlace(Event):
     """A tensor was written in place."""
 

@@ -28,6 +28,7 @@ from ..facts import (
     ModuleValue,
     Number,
     Object,
+    ParameterOf,
     Scope,
     Sequence,
     Surely,
@@ -317,6 +318,8 @@ class Interpreter:
                 self.state.delete(self.frame.scope.names, target.id)
             elif isinstance(target, ir.Attr):
                 owner = self.eval(target.value)
+                if target.name == "grad" and isinstance(owner, (Tensor, ParameterOf)):
+                    objects.set_attribute(self, owner, "grad", NONE, target)  # reads as None from then on
                 if isinstance(owner, Object):
                     self.state.delete(owner.attrs, target.name)
                     modules.take_apart(self, owner)

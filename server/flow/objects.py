@@ -297,6 +297,7 @@ def read_parameter_of(run: Interpreter, value: ParameterOf, name: str, e: ir.Att
     if name == "grad":
         for leaf in value.leaves:
             leaf.cells["grad-read"] = True
+            _tensors.read_at(leaf, run.place(e.at))
         return GradOf(value.leaves, value)
     if name == "requires_grad":
         flags = {leaf.cells.get("requires_grad") for leaf in value.leaves}
@@ -443,6 +444,8 @@ def augment(run: Interpreter, s: ir.AugAssign) -> None:
     if isinstance(old, Sequence) and s.op == "+":
         extend(run, old, value)
         return
+    if s.op in ("+", "-"):
+        _training.apply_by_hand(run, s.target, old, s.value, place)
     writes = isinstance(old, ParameterOf) or (isinstance(old, Tensor) and not old.opaque)
     writes = writes and s.op != "@"  # torch has no `@` in place: the name gets a new tensor
     if writes:

@@ -285,6 +285,13 @@ def written(
     return target if not isinstance(result, Unknown) else Tensor(certain=False, storage=target.storage)
 
 
+def read_at(leaf: Leaf, place: Place) -> None:
+    """Note where the gradient of a leaf is read."""
+    places = leaf.cells.setdefault("grad-read-at", {})
+    assert isinstance(places, dict)
+    places[place] = None
+
+
 def behind_data(tensor: Tensor) -> tuple[Leaf, ...]:
     """The parameters one of which has this `.data`."""
     of = tensor.storage.cells.get("of") if tensor.storage is not None else None
@@ -416,6 +423,7 @@ def tensor_attribute(run: Interpreter, value: Tensor, name: str, e: ir.Attr) -> 
         leaves = tuple(possible_leaves(value))
         for leaf in leaves:
             leaf.cells["grad-read"] = True
+            read_at(leaf, place)
         return GradOf(leaves, value)
     if name == "requires_grad":
         node, sure = graph_of(value)

@@ -72,13 +72,15 @@ class Grad:
     crossed: Place | None = None  # a step of another optimizer that left a fresh one where it was
     leftover: tuple[Place, Place] | None = None  # what it was added to: made where, and left by which step
     zeros: bool = False  # of "none": it may hold zeros, and is not None
+    hand: Place | None = None  # the update by hand that has applied what is in it
+    again: Place | None = None  # the update by hand that has applied a part of it
 
     @property
     def all(self) -> tuple[object, ...]:
         """All of it, to be compared."""
         return (
             self.state, self.place, self.lost, self.scaled, self.origin, self.dropped, self.by, self.crossed,
-            self.leftover, self.zeros,
+            self.leftover, self.zeros, self.hand, self.again,
         )  # fmt: skip
 
     def join(self, other: Grad) -> Grad:
@@ -89,6 +91,7 @@ class Grad:
             self.scaled if self.scaled == other.scaled else None, self.origin if other.origin else None,
             self.dropped if other.dropped else None, self.by if other.by else None,
             self.crossed if other.crossed else None, self.leftover if other.leftover else None, self.zeros or other.zeros,
+            self.hand if self.hand == other.hand else None, self.again if self.again == other.again else None,
         )  # fmt: skip
 
 
@@ -272,7 +275,9 @@ def backward(
             leftover = old.leftover
             if old.crossed is not None and old.place is not None and old.place != place:
                 leftover = (old.place, old.crossed)
-            run.state.set(leaf.cells, "grad", Grad("fresh", place, scaled=scaled, dropped=dropped, leftover=leftover))
+            again = old.hand or old.again
+            new = Grad("fresh", place, scaled=scaled, dropped=dropped, leftover=leftover, again=again)
+            run.state.set(leaf.cells, "grad", new)
         elif old.state in ("used", "stale"):
             if old.place is not None:
                 stale.append((leaf, old.place))
@@ -507,13 +512,45 @@ def keeps_zeros(run: Interpreter, args: Args) -> bool:
     return flag is not None and run.truth(flag) is not True
 
 
+def apply_by_hand(run: Interpreter, target: ir.Expr, old: Value, value: ir.Expr, place: Place) -> None:
+    """`w -= rate * w.grad`: if the gradient holds what this very update has applied before, that is told."""
+    if isinstance(target, ir.Attr) and target.name == "data":
+        target, old = target.value, run.eval(target.value)
+    leaves = (old.leaf,) if isinstance(old, Tensor) else old.leaves if isinstance(old, ParameterOf) else ()
+    if not leaves or not _reads_gradient(value, target):
+        return
+    for leaf in leaves:
+        grad = grad_of(leaf) if leaf is not None else None
+        if leaf is None or grad is None or grad.state != "fresh":
+            continue
+        if grad.again == place and grad.place is not None and run.certain_now():
+            run.record(events.Applied(place, run.stack, leaf, grad.place))
+        run.state.set(leaf.cells, "grad", replace(grad, hand=place))
+
+
+def _reads_gradient(value: object, target: ir.Expr) -> bool:
+    """Whether an expression holds `target.grad`."""
+    if isinstance(value, ir.Attr) and value.name == "grad" and _alike(value.value, target):
+        return True
+    return isinstance(value, tuple) and any(_reads_gradient(part, target) for part in value)
+
+
+def _alike(one: object, other: object) -> bool:
+    """Whether two names, or attributes of names, are written alike."""
+    if isinstance(one, ir.Name) and isinstance(other, ir.Name):
+        return one.id == other.id
+    return isinstance(one, ir.Attr) and isinstance(other, ir.Attr) and one.name == other.name and (
+        _alike(one.value, other.value)
+    )  # fmt: skip
+
+
 def change_grad(run: Interpreter, leaves: tuple[Leaf, ...], decays: bool) -> None:
     """Gradients are changed by hand; `decays`: what earlier steps have applied may be let fade on purpose."""
     for leaf in leaves:
         grad = grad_of(leaf)
         leaf.cells["grad-changed"] = True
         state = "?" if decays and grad.state in ("used", "stale", "none") else grad.state
-        run.state.set(leaf.cells, "grad", replace(grad, state=state, scaled=None))
+        run.state.set(leaf.cells, "grad", replace(grad, state=state, scaled=None, hand=None, again=None))
 
 
 def grad_attribute(run: Interpreter, value: GradOf, name: str, e: ir.Attr) -> Value:

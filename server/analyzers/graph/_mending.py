@@ -111,11 +111,11 @@ def by_hand(context: FixContext, cut: Place) -> tuple[Edit, ...] | None:
         updated[tree.code(value.left)] = assign
     if not found:
         return None
-    cleared = _cleared(tree, updated)
-    return () if cleared is None else (*found, *cleared)
+    clears = cleared(tree, updated)
+    return () if clears is None else (*found, *clears)
 
 
-def _cleared(tree: Tree, updated: dict[str, Any]) -> tuple[Edit, ...] | None:
+def cleared(tree: Tree, updated: dict[str, Any]) -> tuple[Edit, ...] | None:
     """What clears the gradients that were applied by hand, behind the last update of each block, where the function does
     not do it itself; None if somebody reads them later."""
     cst = tree.cst
