@@ -310,8 +310,81 @@ for m in net.modules():
     "keyword register": """
 net.head.register_parameter(name="weight", param=nn.Parameter(torch.randn(2, 4)))
 """,
+    "exec": """
+for n in names:
+    exec(f"net.get_submodule({n.rpartition('.')[0]!r}).{n.rpartition('.')[2]} = Lora(net.get_submodule({n!r}))")
+""",
+    "modules order": """
+from collections import OrderedDict
+net._modules = OrderedDict((n, nn.Sequential(c, nn.Linear(4, 4)) if n == "body" else c) for n, c in net._modules.items())
+""",
+    "seq unknown append": """
+functools.reduce(getattr, ["body"], net).append(nn.Linear(4, 4))
+""",
+    "weight of unknown": """
+for n in names:
+    m = operator.attrgetter(n)(net)
+    m.weight = nn.Parameter(m.weight.detach().clone())
+""",
+    "wrap forward decorator": """
+def wrap(forward, scale):
+    @functools.wraps(forward)
+    def inner(*args, **kwargs):
+        return forward(*args, **kwargs) * scale
+    return inner
+net.scale = nn.Parameter(torch.ones(1))
+for m in net.modules():
+    if isinstance(m, nn.Linear):
+        m.forward = wrap(m.forward, net.scale)
+""",
+    "partial forward": """
+def lora_forward(a, b, base, x):
+    return base(x) + x @ a @ b
+net.head.a, net.head.b = nn.Parameter(torch.randn(4, 2)), nn.Parameter(torch.randn(2, 2))
+net.head.forward = functools.partial(lora_forward, net.head.a, net.head.b, net.head.forward)
+""",
+    "call class": """
+type(net).forward = lambda self, x: self.head(self.body(x)) + self.extra
+net.extra = nn.Parameter(torch.zeros(2))
+""",
+    "class injector": """
+class Injector:
+    def __init__(self, model):
+        self.model = model
+        self.added = []
+    def run(self):
+        for n in names:
+            self.swap(*self.find(n))
+        return self
+    def find(self, n):
+        m = self.model
+        *path, leaf = n.split(".")
+        for p in path:
+            m = m[int(p)] if p.isdigit() else getattr(m, p)
+        return m, leaf
+    def swap(self, parent, leaf):
+        new = Lora(getattr(parent, leaf))
+        self.added.append(new)
+        setattr(parent, leaf, new)
+net = Injector(net).run().model
+""",
+    "wrapper function": """
+def replace(model, pick, make):
+    for n, c in model.named_children():
+        if pick(c):
+            setattr(model, n, make(c))
+        elif len(list(c.children())):
+            replace(c, pick, make)
+    return model
+net = replace(net, lambda c: isinstance(c, nn.Linear), Lora)
+""",
+    "config name": """
+import os
+key = os.environ.get("HEAD_NAME", "head")
+setattr(net, key, nn.Linear(4, 2))
+""",
 }
-NOT_AT_THE_END = {"attrgetter thaw", "dict thaw", "get_parameter", "get_parameter flag", "get_submodule known",
+NOT_AT_THE_END = {"seq unknown append", "call class", "attrgetter thaw", "dict thaw", "get_parameter", "get_parameter flag", "get_submodule known",
                   "get_submodule thaw", "hook on unknown", "set_submodule known", "parent item"}  # fmt: skip
 
 

@@ -397,6 +397,9 @@ def set_attribute(run: Interpreter, owner: Value, name: str, value: Value, targe
             if name == "__class__":
                 _replacing.put(run, owner, name, value)
                 return
+            if name in _replacing.MEMBERS:
+                _replacing.loosen(run, owner)
+                return
             if _modules.replace_item(run, owner, name, value):
                 return
             _modules.registers(run, owner, name, value, place)

@@ -693,6 +693,11 @@ def is_new(run: Interpreter, owner: Object, name: ir.Expr | None) -> bool:
     return own and isinstance(name, (ir.Joined, ir.Bin, ir.Call))
 
 
+def b_exec(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    _replacing.anything(run)
+    return NONE
+
+
 def b_vars(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
     owner = args.positional[0] if len(args.positional) == 1 else UNKNOWN
     return _replacing.members_of(owner, "__dict__") or UNKNOWN
@@ -818,7 +823,7 @@ _BUILTIN_CALLS = {
     "list": b_list, "tuple": b_tuple, "set": b_set, "frozenset": b_set, "dict": b_dict, "float": b_float, "int": b_int,
     "bool": b_bool, "str": b_str, "repr": b_text, "format": b_text, "sum": b_sum, "max": b_max, "min": b_max,
     "abs": b_abs, "round": b_round, "pow": b_pow, "isinstance": b_isinstance, "issubclass": b_either, "getattr": b_getattr,
-    "setattr": b_setattr, "vars": b_vars, "hasattr": b_hasattr, "next": b_next, "iter": b_iter, "map": b_map, "filter": b_filter,
+    "setattr": b_setattr, "vars": b_vars, "exec": b_exec, "hasattr": b_hasattr, "next": b_next, "iter": b_iter, "map": b_map, "filter": b_filter,
     "type": b_type, "property": b_wrap("property"), "staticmethod": b_wrap("staticmethod"),
     "classmethod": b_wrap("classmethod"), "id": b_number, "hash": b_number, "ord": b_number, "chr": b_text, "any": b_any,
     "all": b_all, "callable": b_either, "sorted": b_sorted, "input": b_text, "hex": b_text,

@@ -260,8 +260,22 @@ def unknown_method(run: Interpreter, name: str, args: Args) -> None:
         value = args.positional[1] if len(args.positional) > 1 else UNKNOWN
         known = key.value if isinstance(key, Const) and isinstance(key.value, str) else None
         somewhere(run, known, value)
+    elif name in ("append", "extend", "insert") and any(is_part(value) for value in args.positional):
+        for obj in run.objects:
+            if is_module(obj) and "items" in obj.cells:
+                loosen(run, obj)
     elif name in HOOKS and _may_return(args.positional[0] if args.positional else UNKNOWN):
         somewhere(run, "forward", UNKNOWN)
+
+
+def anything(run: Interpreter) -> None:
+    """Code that is a text runs: it may put something into any module, and thaw and train what it likes."""
+    for obj in run.objects:
+        if is_module(obj):
+            put(run, obj, "forward", UNKNOWN)
+            loosen(run, obj)
+    _modules.thaw_any(run)
+    _calls.unknown_backward(run)
 
 
 def of_several(run: Interpreter, func: Union, args: Args) -> Value | None:
