@@ -19,6 +19,34 @@ from torch import nn
 """
 
 WRONG = {
+    "values of parameters taken by .data": """
+class Factors(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.u, self.v = nn.Embedding(6, 3), nn.Embedding(5, 3)
+
+    def forward(self, i, j):
+        return (self.u(i) * self.v(j)).sum(-1)
+
+    def penalty(self):
+        return sum(p.data.pow(2).sum() for p in self.parameters())  # warning: [detached-term]
+
+
+class Plain(nn.Linear):
+    def forward(self, x):
+        return F.linear(x, self.weight.data, self.bias)  # warning: [untrained-parameters]
+
+
+model, plain = Factors(), Plain(1, 1)
+opt = torch.optim.SGD([*model.parameters(), *plain.parameters()], lr=0.1)
+for _ in range(2):
+    guess = plain(model(torch.randint(6, (8,)), torch.randint(5, (8,)))[:, None])
+    loss = guess.pow(2).mean() + 0.1 * model.penalty()
+    loss = loss + 0.1 * model.u.weight.data.abs().sum()  # warning: [detached-term]
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "values that are written into an array": """
 import numpy as np
 
@@ -1177,6 +1205,60 @@ for _ in range(2):
 }
 
 RIGHT = {
+    "values of parameters for scales, anchors, averages and reports": """
+import copy
+
+class Quant(nn.Linear):
+
+    def forward(self, x):
+        scale = self.weight.data.abs().max()
+        w = self.weight + (torch.round(self.weight.data / scale * 7) / 7 * scale - self.weight.data)
+        return F.linear(x, w, self.bias)
+
+class VQ(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.book = nn.Parameter(torch.randn(5, 3))
+        self.book.data.uniform_(-1, 1)
+        self.register_buffer("seen", torch.zeros_like(self.book.data))
+
+    def forward(self, x):
+        q = self.book[torch.cdist(x, self.book.data).argmin(1)]
+        return x + (q - x).detach(), (q - x.detach()).pow(2).mean()
+
+net, vq, head = Quant(3, 3), VQ(), nn.Linear(3, 1)
+model = nn.ModuleList([net, vq, head])
+target = copy.deepcopy(head)
+log_alpha = nn.Parameter(torch.zeros(1))
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+alpha_opt = torch.optim.SGD([log_alpha], lr=0.1)
+anchor = {n: p.data.clone() for n, p in model.named_parameters()}
+for step in range(3):
+    x = torch.randn(8, 3)
+    z, commit = vq(net(x))
+    prox = sum((p - anchor[n]).pow(2).sum() for n, p in model.named_parameters())
+    prox = prox + sum((p - g.data).pow(2).sum() for p, g in zip(head.parameters(), target.parameters()))
+    loss = (head(z) - target(z).detach()).pow(2).mean() + commit + 0.1 * prox - log_alpha.data.exp().sum() * z.mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    alpha_loss = (log_alpha * (z.mean().detach() + 1)).mean()
+    alpha_opt.zero_grad()
+    alpha_loss.backward()
+    alpha_opt.step()
+    for p in model.parameters():
+        p.data.clamp_(-1, 1)
+    for p, t in zip(head.parameters(), target.parameters()):
+        t.data.mul_(0.9).add_(p.data, alpha=0.1)
+        t.data = t.data * 0.9 + 0.1 * p.data
+    norm = sum(p.data.norm() ** 2 for p in model.parameters()) ** 0.5
+    report = loss.item() + norm.item(), norm + loss.data
+fast = [p.data.clone().requires_grad_() for p in head.parameters()]
+inner = F.linear(torch.randn(4, 3), fast[0], fast[1]).pow(2).mean()
+inner.backward()
+for p, f in zip(head.parameters(), fast):
+    p.data -= 0.1 * f.grad
+""",
     "arrays of numbers that weigh what is learned": """
 import numpy as np
 

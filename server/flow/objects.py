@@ -303,7 +303,8 @@ def read_parameter_of(run: Interpreter, value: ParameterOf, name: str, e: ir.Att
         flags = {leaf.cells.get("requires_grad") for leaf in value.leaves}
         return Const(flags.pop()) if len(flags) == 1 and flags != {None} else UNKNOWN
     if name == "data":
-        return Tensor(leaf=None, tag="data-of-leaf", storage=Storage({"of": value.leaves}))
+        cuts = _tensors.data_of(run, value.leaves, run.place(e.at))
+        return Tensor(None, cuts, tag="data-of-leaf", storage=Storage({"of": value.leaves}))
     tensor = as_tensor(value)
     if name in ("shape", "dtype", "device", "is_leaf"):
         return _tensors.tensor_attribute(run, tensor, name, e)

@@ -52,6 +52,7 @@ from .operations import (
     bump,
     cut_of,
     graph_of,
+    leaf_graph,
     lost_here,
     operate,
     possible_leaves,
@@ -409,7 +410,8 @@ def tensor_attribute(run: Interpreter, value: Tensor, name: str, e: ir.Attr) -> 
     place = run.place(e.at)
     if name == "data":
         if value.leaf is not None:
-            return Tensor(dtype=FLOAT, tag="data-of-leaf", storage=Storage({"of": value.leaf}))
+            cuts = data_of(run, (value.leaf,), place)
+            return Tensor(None, cuts, dtype=FLOAT, tag="data-of-leaf", storage=Storage({"of": value.leaf}))
         found = Inputs()
         found.add(run, value)
         cuts = list(value.cuts)
@@ -442,6 +444,13 @@ def tensor_attribute(run: Interpreter, value: Tensor, name: str, e: ir.Attr) -> 
     if value.opaque:
         return replace(value, shape=None) if op.grad in ("flows", "partial") else UNKNOWN
     return operate(run, f"torch.Tensor.{name}", [value], e)
+
+
+def data_of(run: Interpreter, leaves: tuple[Leaf, ...], place: Place) -> tuple[Cut, ...]:
+    """Where the values of leaves are taken without them; nothing if one of the leaves may require no grad."""
+    found = [leaf_graph(leaf) for leaf in leaves]
+    nodes = tuple(node for node, sure in found if node is not None and sure)
+    return (Cut(".data", "data", place, nodes, stack=run.stack),) if nodes and len(nodes) == len(found) else ()
 
 
 def number_of(run: Interpreter, value: Value, how: str, place: Place | None) -> Number:
