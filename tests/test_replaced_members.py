@@ -4,6 +4,9 @@ said of what the model lacks. Each program trains on torch, with all of the mode
 from __future__ import annotations
 
 import importlib.util
+import sys
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from fixture import MemoryFiles
@@ -461,3 +464,23 @@ net = Net(int(torch.ones(1)))
 net(torch.randn(2, 4)).sum().backward()
 """
     assert said(program, "does not require grad") == ["GL102"]
+
+
+# A helper that is not to be seen, on torch one that puts a layer into what it is given.
+HELPED = """
+for part in (net.body[0], net.head):
+    part.requires_grad_(True)
+net.body[1].requires_grad_(False)
+net.head.requires_grad_(False)
+from helpers import convert
+convert(GIVEN)
+"""
+
+
+@pytest.mark.parametrize("given", ["net", "net.head"])
+def test_what_code_that_is_not_seen_does_to_a_frozen_layer(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def convert(module: Any) -> None:
+        getattr(module, "head", module).requires_grad_(True)
+
+    monkeypatch.setitem(sys.modules, "helpers", SimpleNamespace(convert=convert))  # type: ignore[arg-type]
+    assert said(HEAD + HELPED.replace("GIVEN", given) + END) == []

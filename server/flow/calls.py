@@ -138,6 +138,8 @@ def escape(run: Interpreter, value: Value, depth: int = 3) -> None:
             leaves = _training.optimizer_leaves(value)
         for leaf in leaves:
             run.state.set(leaf.cells, "escaped", True)
+            if is_module(value) and leaf.cells.get("requires_grad") is False:
+                run.state.set(leaf.cells, "requires_grad", None)  # it may be thawed there, or get another beside it
         if depth and isinstance(value.cls, Class):
             for name, inner in list(value.attrs.items()):
                 if isinstance(inner, (Object, Tensor)):
