@@ -340,11 +340,12 @@ class Shared(Event):
 
 @dataclass(eq=False)
 class NoneUsed(Event):
-    """An attribute was read of a value that is None there."""
+    """An attribute was read of a value that is None there; `leaves` have no gradient, where that is why."""
 
     name: str
     origin: Place | None
     why: str
+    leaves: tuple[Leaf, ...] = ()
 
 
 @dataclass(eq=False)

@@ -568,7 +568,8 @@ def count_with_grad(run: Interpreter, value: GradOf, op: str, e: ir.Expr, change
     (`changed`), where it surely has none now."""
     why = why_none(run, value) if changed or not value.leaves else ""
     if why and not _looked_at(run, e):
-        run.record(events.NoneUsed(run.place(e.at), run.stack, op, None, why))
+        without = tuple([leaf for leaf in value.leaves if grad_of(leaf).state == "none"])
+        run.record(events.NoneUsed(run.place(e.at), run.stack, op, None, why, without))
 
 
 def _looked_at(run: Interpreter, grad: ir.Expr) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...edits import Applicability, Fix, FixContext, Tree
 from ...facts import Tensor
-from ...findings import Finding, Severity
+from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...messages import say
 from ...rule import Rule
@@ -27,7 +27,10 @@ _WHY = {
 
 
 def check(flow: Flow) -> Iterable[Finding]:
+    last: events.Backward | None = None
     for event in flow.among(events.NoneUsed, events.Backward):
+        if isinstance(event, events.Backward) and event.reached and not event.grad:
+            last = event
         if isinstance(event, events.Backward) and _ends_here(event):
             return  # the program ends there, and what has cut the graph is said there
         if (
@@ -42,6 +45,9 @@ def check(flow: Flow) -> Iterable[Finding]:
             say("{code} is asked of a `.grad` that is None: {why}", why=why, code=code)
             if event.name.isidentifier()
             else say("{code} is None, and `{operator}` raises: {why}", why=why, code=code, operator=event.name),
+            (Step(last.value_place, say("this backward does not reach {names}", names=flow.names(event.leaves))),)
+            if last is not None and event.leaves and event.why == "no-backward"
+            else (),
             data=(("why", event.why),),
         )  # fmt: skip
 
