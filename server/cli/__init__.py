@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code = _dispatch(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
-        if argv is None:
+        if argv is None and sys.argv[1:2] == ["check"]:
             gc.freeze()  # the process ends: to search what it has made for garbage took a tenth of a check
         return code
     except KeyboardInterrupt:
