@@ -71,6 +71,13 @@ class Frames:
     up: Frames | None
 
 
+def call_places(stack: Frames | None) -> abc.Iterator[Place]:
+    """Where the calls stand that led somewhere, innermost first."""
+    while stack is not None:
+        yield stack.place
+        stack = stack.up
+
+
 @dataclass(eq=False, slots=True)
 class Mode:
     """Grad mode at a moment, and who set it."""

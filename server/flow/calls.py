@@ -39,6 +39,7 @@ from ..facts import (
     Unknown,
     Value,
     Wrapped,
+    call_places,
     element,
     join,
     join_all,
@@ -273,10 +274,10 @@ def enter_function(run: Interpreter, func: Function, args: Args, e: ir.Expr | No
         run.frames.pop()
         run.stack = stack
         run.notes["modes"] = outer
-    return finish(run, func, frame, code, run.place(e.at) if e is not None and caller is not None else None)
+    return finish(run, func, frame, code, e)
 
 
-def finish(run: Interpreter, func: Function, frame: Frame, code: ir.Def, place: Place | None) -> Value:
+def finish(run: Interpreter, func: Function, frame: Frame, code: ir.Def, e: ir.Expr | None) -> Value:
     """Join the ways out of a function, and say what its call evaluates to."""
     state, names = run.state, frame.scope.names
     # Its own names go with it, unless a function made in it still sees them.
@@ -295,7 +296,7 @@ def finish(run: Interpreter, func: Function, frame: Frame, code: ir.Def, place: 
     else:
         value = UNKNOWN  # it never returns: it raises, or loops for ever
     if code.is_generator:
-        return generator(run, func, frame, place)
+        return generator(run, func, frame, run.place(e.at) if e is not None and run.frames else None)
     if code.is_async:
         return UNKNOWN
     return value
@@ -352,11 +353,7 @@ def _was_there(value: Value, func: Function) -> bool:
     if value.leaf is not None or value.node is None:
         return value.leaf is not None
     start, end = (func.base + offset for offset in ir.unpack(func.code.at))
-    places = [value.node.place]
-    stack = value.node.stack
-    while stack is not None:
-        places.append(stack.place)
-        stack = stack.up
+    places = [value.node.place, *call_places(value.node.stack)]
     return not any(place is None or (place.path == func.module.path and start <= place.start < end) for place in places)
 
 
@@ -607,8 +604,7 @@ def call_method(run: Interpreter, method: Method, args: Args, e: ir.Call | None)
     if isinstance(owner, Context):
         return _modes.call_context(run, owner, name, e)
     if name == "backward":
-        run.notes["unknown backward"] = True
-        _training.taint_all(run)
+        _training.unknown_backward(run)
     for value in args.all():
         escape(run, value)
     return UNKNOWN
@@ -644,12 +640,6 @@ def call_super(run: Interpreter, owner: Super, name: str, args: Args, e: ir.Call
     return UNKNOWN
 
 
-def unknown_backward(run: Interpreter) -> None:
-    """Something that is not known goes backward: anything may have got a gradient."""
-    run.notes["unknown backward"] = True
-    _training.taint_all(run)
-
-
 def unknown_method(run: Interpreter, owner: Unknown, name: str, args: Args, e: ir.Call | None) -> Value:
     """A method of something that is not known: its arguments may go anywhere."""
     written = (
@@ -659,7 +649,7 @@ def unknown_method(run: Interpreter, owner: Unknown, name: str, args: Args, e: i
         and getattr(e.func.value, "name", "") == "grad"
     )
     if name in ("backward", "manual_backward") or written:
-        unknown_backward(run)
+        _training.unknown_backward(run)
     if name in ("requires_grad_", "unfreeze") and not (args.positional and run.truth(args.positional[0]) is False):
         _modules.thaw_any(run)
     _replacing.unknown_method(run, name, args)

@@ -21,7 +21,7 @@ from ..facts import (
     join,
     join_all,
 )
-from . import calls, objects, python, tensors
+from . import calls, objects, python, tensors, training
 
 if TYPE_CHECKING:
     from .interp import Interpreter
@@ -60,7 +60,7 @@ def _call(run: Interpreter, e: ir.Call) -> Value:
             return calls.unknown_method(run, owner, func_e.name, run.arguments(e), e)
         func = objects.get_attribute(run, owner, func_e.name, func_e)
         if func_e.name == "backward" and isinstance(func, (Unknown, Union)):
-            calls.unknown_backward(run)  # of one of several, some of which are not known
+            training.unknown_backward(run)  # of one of several, some of which are not known
         if run.watch is not None:
             run.observe(func_e, func)
     else:

@@ -8,7 +8,7 @@ missing `zero_grad` show), and every bound is a named constant below.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from .. import ir, torchlib
 from ..facts import (
@@ -166,13 +166,6 @@ class Interpreter:
     def guards(self) -> tuple[events.Guard, ...]:
         """The conditions `... % every == ...` that hold here."""
         return tuple(guard for f in self.frames for guard in f.guards)
-
-    def calls(self) -> Iterator[Place]:
-        """Where the calls stand that led here, innermost first."""
-        stack = self.stack
-        while stack is not None:
-            yield stack.place
-            stack = stack.up
 
     def tick(self) -> None:
         self.steps += 1

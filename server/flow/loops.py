@@ -11,7 +11,22 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
 from .. import ir
-from ..facts import NONE, Class, Const, Function, Mapping, Mode, Number, Object, Range, Sequence, Tensor, Value, replace
+from ..facts import (
+    NONE,
+    Class,
+    Const,
+    Function,
+    Mapping,
+    Mode,
+    Number,
+    Object,
+    Range,
+    Sequence,
+    Tensor,
+    Value,
+    call_places,
+    replace,
+)
 from ..state import Changes
 from . import events
 from .frames import UNROLL_LIMIT, Loop
@@ -190,7 +205,7 @@ class _Passes:
             self.most = min(self.most, max(length, self.least))
         self._inside = shallow and bool(around)
         self._happened, self._sized = len(run.events), run.sized
-        self._here = (id(body), *run.calls()) if around else None
+        self._here = (id(body), *call_places(run.stack)) if around else None
         again = shallow and any(loop.index for loop in around)
         self._earlier = run.rests.get(self._here) if again and self._here is not None else None
 

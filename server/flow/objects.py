@@ -175,7 +175,7 @@ def get_attribute(run: Interpreter, value: Value, name: str, e: ir.Attr) -> Valu
     if handler is not None:
         return handler(run, value, name, e)
     if isinstance(value, Unknown):
-        return _replacing.members_of(value, name) or value if name in _replacing.MEMBERS else value
+        return _replacing.members_of(value, name) or value
     if isinstance(value, Const) and value.value is None:
         run.record(events.NoneUsed(run.place(e.at), run.stack, name, value.made, "value"))
         return UNKNOWN

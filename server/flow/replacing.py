@@ -253,13 +253,17 @@ PUT = {"add_module": True, "register_module": True, "register_parameter": True, 
        "set_submodule": False}  # fmt: skip
 
 
+def _given(method: str, args: Args) -> tuple[str | None, Value]:
+    """What one of the methods `PUT` puts into a module, and under which name; None: that is not known."""
+    key = args.positional[0] if args.positional and PUT[method] else UNKNOWN
+    value = args.positional[1] if len(args.positional) > 1 else UNKNOWN
+    return key.value if isinstance(key, Const) and isinstance(key.value, str) else None, value
+
+
 def unknown_method(run: Interpreter, name: str, args: Args) -> None:
     """A method of something that is not known, which may be a module."""
     if name in PUT:
-        key = args.positional[0] if args.positional and PUT[name] else UNKNOWN
-        value = args.positional[1] if len(args.positional) > 1 else UNKNOWN
-        known = key.value if isinstance(key, Const) and isinstance(key.value, str) else None
-        somewhere(run, known, value)
+        somewhere(run, *_given(name, args))
     elif name in ("append", "extend", "insert") and any(is_part(value) for value in args.positional):
         for obj in run.objects:
             if is_module(obj) and "items" in obj.cells:
@@ -275,7 +279,7 @@ def anything(run: Interpreter) -> None:
             put(run, obj, "forward", UNKNOWN)
             loosen(run, obj)
     _modules.thaw_any(run)
-    _calls.unknown_backward(run)
+    _training.unknown_backward(run)
 
 
 def of_several(run: Interpreter, func: Union, args: Args) -> Value | None:
@@ -292,10 +296,9 @@ def of_several(run: Interpreter, func: Union, args: Args) -> Value | None:
             if _may_return(args.positional[0] if args.positional else UNKNOWN):
                 put(run, owner, "forward", UNKNOWN)  # type: ignore[arg-type]
         else:
-            key = args.positional[0] if args.positional and PUT[name] else UNKNOWN
-            value = args.positional[1] if len(args.positional) > 1 else UNKNOWN
-            if isinstance(key, Const) and isinstance(key.value, str):
-                put(run, owner, key.value, value)  # type: ignore[arg-type]
+            known, value = _given(name, args)
+            if known is not None:
+                put(run, owner, known, value)  # type: ignore[arg-type]
             else:
                 put_unnamed(run, owner, value)
     return UNKNOWN
@@ -324,3 +327,4 @@ def method_type(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
 from . import calls as _calls  # noqa: E402
 from . import modules as _modules  # noqa: E402
 from . import objects as _objects  # noqa: E402
+from . import training as _training  # noqa: E402

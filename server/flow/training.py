@@ -219,8 +219,7 @@ def backward(
     run.record(event)
     nothing = Const(None, place) if not grad else NONE
     if not isinstance(tensor, Tensor):
-        run.notes["unknown backward"] = True
-        taint_all(run)
+        unknown_backward(run)
         return nothing
     event.cuts = tensor.cuts
     node, sure = graph_of(tensor)
@@ -321,6 +320,12 @@ def taint_all(run: Interpreter, besides: Collection[Leaf] = ()) -> None:
         for leaf in optimizer_leaves(obj):
             if leaf not in known and leaf.cells.get("grad") is not unsure:
                 run.state.set(leaf.cells, "grad", unsure)
+
+
+def unknown_backward(run: Interpreter) -> None:
+    """Something that is not known goes backward: anything may have got a gradient."""
+    run.notes["unknown backward"] = True
+    taint_all(run)
 
 
 def _binding(run: Interpreter, e: ir.Call) -> Place | None:
