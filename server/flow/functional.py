@@ -1,4 +1,4 @@
-"""`torch.func.grad`: the gradient with respect to an argument, which is zero where the result does not depend on it."""
+"""`torch.func`: `grad`, which is zero where the result does not depend on the argument, and `functional_call`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from .. import ir
 from ..facts import (
     FLOAT,
+    NONE,
     ON,
     UNKNOWN,
     External,
@@ -14,15 +15,19 @@ from ..facts import (
     Leaf,
     Mapping,
     Mode,
+    Node,
     Object,
     ParameterOf,
     Sequence,
     Tensor,
+    Unknown,
     Value,
+    replace,
 )
 from ..findings import Place
 from . import events
 from .frames import Args
+from .operations import Inputs
 
 if TYPE_CHECKING:
     from .interp import Interpreter
@@ -91,6 +96,74 @@ def _differentiated(value: Value, leaf: Leaf) -> Value | None:
     return None
 
 
+def functional_call(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    """`functional_call(module, parameters, args)`: the module's forward with other parameters in the place of its own."""
+    module, given = args.get(0, "module", UNKNOWN), args.get(1, "parameter_and_buffer_dicts", UNKNOWN)
+    inputs = args.get(2, "args", NONE)
+    items = inputs.cells.get("items") if isinstance(inputs, Sequence) and inputs.kind == "tuple" else None
+    if not isinstance(module, Object) or isinstance(inputs, Unknown):
+        for value in args.all():
+            _calls.escape(run, value)
+        return UNKNOWN
+    inner = Args(list(items), {}) if isinstance(items, tuple) else Args([inputs or NONE], {})
+    result = _calls.call(run, module, inner, e)
+    own = given.cells.get("rest") if isinstance(given, Mapping) and given.cells.keys() <= {"rest", "covers"} else None
+    if isinstance(own, ParameterOf) and own.all_of and set(own.leaves) == set(_modules.leaves_of(run, module)[0]):
+        return result
+    if not isinstance(result, Tensor):
+        return UNKNOWN
+    replaced = _in_place_of(run, module, given, result, run.place(e.at) if e is not None else None)
+    if replaced is not None:
+        return replaced
+    found = Inputs()
+    found.add(run, given)
+    nodes = (*((result.node,) if result.node is not None else ()), *found.nodes)
+    node = (
+        Node("functional_call", run.place(e.at) if e is not None else None, nodes, phi=True, opaque=True)
+        if nodes
+        else None
+    )
+    return replace(result, node=node, certain=False)
+
+
+def _in_place_of(
+    run: Interpreter, module: Object, given: Value | None, result: Tensor, place: Place | None
+) -> Tensor | None:
+    """What a module's forward gives where tensors that surely have a graph stand in the place of its parameters; None if
+    that is not known.
+
+    Of which of them is not known, the graph may have both; in the place of all, none of its own is left in it.
+    """
+    leaves, exact = _modules.leaves_of(run, module)
+    below = _training.walk(result.node)
+    if not isinstance(given, Mapping) or not exact or not result.certain or result.opaque or below.opaque:
+        return None
+    if result.node is None or set(leaves).isdisjoint(below.sure) or not (given.complete or given.cells.get("covers")):
+        return None
+    found = Inputs()
+    for value in given.cells.values():
+        if isinstance(value, Value):
+            one = Inputs()
+            one.add(run, value)
+            if not one.sure or one.unknown or isinstance(value, (Sequence, Mapping)):
+                return None
+            found.add(run, value)
+    if not found.nodes:
+        return None
+    covers = given.cells.get("covers")
+    if not isinstance(covers, tuple) or not set(leaves) <= set(covers):
+        node = Node("functional_call", place, (result.node, *found.nodes), phi=True)
+        return replace(result, node=node, cuts=(*result.cuts, *found.cuts))
+    others = [leaf.node for leaf in below.sure if leaf not in leaves and leaf.node is not None]
+    perhaps = [leaf.node for leaf in below.maybe if leaf not in leaves and leaf.node is not None]
+    if perhaps:
+        others.append(Node("phi", None, tuple(perhaps), phi=True))
+    cuts = tuple(dict.fromkeys((*below.cuts, *found.cuts)))
+    node = Node("functional_call", place, (*dict.fromkeys(found.nodes), *others), cuts, stack=run.stack)
+    return replace(result, node=node, cuts=cuts)
+
+
 # The parts of the interpreter know each other: these come when this one is complete.
 from . import calls as _calls  # noqa: E402
+from . import modules as _modules  # noqa: E402
 from . import training as _training  # noqa: E402

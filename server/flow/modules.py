@@ -123,7 +123,7 @@ def initialize(run: Interpreter, obj: Object, name: str, args: Args, place: Plac
     if name in WRAPPERS:
         inner = args.get(0, "model" if name == AVERAGED else "module", UNKNOWN) or UNKNOWN
         if name == AVERAGED and isinstance(obj.cls, Class):
-            inner = UNKNOWN  # a copy, which is made where torch's own class is called (`library.t_averaged`)
+            inner = UNKNOWN  # a copy, which is made where torch's own class is called (`library/torch.py`)
         run.state.set(obj.attrs, "module", inner)
         return
     kind = CONTAINERS.get(name)
