@@ -14,7 +14,9 @@ from ..facts import Cut, Frames, Leaf, Mode, Node, Object, Tensor, Value
 from ..findings import Place
 
 if TYPE_CHECKING:
+    from .. import ir
     from .frames import Args, Loop
+    from .interp import Interpreter
     from .training import Grad
 
 
@@ -285,6 +287,20 @@ class Called(_Given, Event):
     certain: bool = True
     training: object = None  # the mode of the module in whose forward it is: True, False, None = not known
     spread: bool = False  # there may be more arguments
+
+
+def called_event(
+    run: Interpreter, name: str, args: Args, e: ir.Call, result: Value, owner: Value | None = None
+) -> None:
+    """Record a call as `Called`."""
+    instance = run.frame.instance
+    run.record(
+        Called(
+            run.place(e.at), run.stack, name, tuple(args.positional), dict(args.keywords), result, owner,
+            args, run.state.mode, instance, len(run.frame.loops), run.frame.branches == 0,
+            instance.cells.get("training") if instance is not None else None, args.spread,
+        )
+    )  # fmt: skip
 
 
 @dataclass(eq=False)

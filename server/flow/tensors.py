@@ -477,7 +477,7 @@ def call_method(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Cal
     assert isinstance(tensor, Tensor)
     place = run.place(e.at) if e is not None else None
     if name == "backward":
-        return _training.backward(run, tensor, args, e)
+        return _backward.backward(run, tensor, args, e)
     if name in FLAGS:
         return _training.tensor_flag(run, owner, name, args, e)
     if name in ("detach", "detach_"):
@@ -670,3 +670,4 @@ def with_flag(run: Interpreter, tensor: Tensor, args: Args, place: Place | None,
 from . import calls as _calls  # noqa: E402
 from . import objects as _objects  # noqa: E402
 from . import training as _training  # noqa: E402
+from .training import backward as _backward  # noqa: E402

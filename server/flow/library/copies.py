@@ -8,10 +8,10 @@ from ... import ir
 from ...facts import NONE, UNKNOWN, Class, External, Leaf, Mapping, Object, Sequence, Tensor, Value, replace
 from ...findings import Place
 from .. import events
+from ..events import called_event
 from ..frames import Args
 from ..objects import find, is_module
 from ..operations import graph_of
-from ..training import called_event
 
 if TYPE_CHECKING:
     from ..interp import Interpreter

@@ -30,10 +30,11 @@ from ...facts import (
 )
 from ...findings import Place
 from .. import events, shapes
+from ..events import called_event
 from ..frames import Args
 from ..operations import Inputs, lost_here
 from ..tensors import INT_DTYPES, rewrap, with_flag
-from ..training import called_event, memory_of
+from ..training import memory_of
 
 if TYPE_CHECKING:
     from ..interp import Interpreter

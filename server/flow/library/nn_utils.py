@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from ... import ir
 from ...facts import FLOAT, INT, MANY, NONE, SCALAR, UNKNOWN, Leaf, Node, Object, Sequence, Tensor, Value
 from .. import events, replacing
+from ..events import called_event
 from ..frames import Args
 from ..modules import leaves_of
 from ..objects import is_module
 from ..operations import Inputs, is_packed, packed, recorded
-from ..training import called_event, grad_of, parameters_in
+from ..training import grad_of, parameters_in
 
 if TYPE_CHECKING:
     from ..interp import Interpreter

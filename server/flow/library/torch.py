@@ -35,13 +35,14 @@ from ...facts import (
 from ...findings import Place
 from .. import functional, replacing
 from ..calls import call, escape
+from ..events import called_event
 from ..frames import Args
 from ..modes import ENTERED, make_context
 from ..modules import WRAPPERS, call_module_method, initialize, make_module
 from ..objects import AVERAGED, MODULE, MODULE_METHODS
 from ..operations import Inputs, lost_here, operate
 from ..tensors import call_method, changed, with_flag
-from ..training import Phases, autograd_call, called_event, make_optimizer
+from ..training import Phases, autograd_call, make_optimizer
 from .copies import clone, refuse_copy
 from .factories import FACTORIES, make_tensor
 from .nn_utils import NN_UTILS, t_recorded
