@@ -38,8 +38,8 @@ from ..calls import call, escape
 from ..events import called_event
 from ..frames import Args
 from ..modes import ENTERED, make_context
-from ..modules import WRAPPERS, call_module_method, initialize, make_module
-from ..objects import AVERAGED, MODULE, MODULE_METHODS
+from ..modules import call_module_method, initialize, make_module
+from ..objects import AVERAGED, MODULE, MODULE_METHODS, WRAPPERS
 from ..operations import Inputs, lost_here, operate
 from ..tensors import call_method, changed, with_flag
 from ..training import Phases, autograd_call, make_optimizer
