@@ -32,7 +32,8 @@ from ..calls import call
 from ..frames import Args
 from ..objects import drawn
 from ..operations import operate
-from ..python import b_dict, b_range, iterate
+from ..python.builtins import b_dict, b_range
+from ..python.iteration import iterate
 from .copies import o_copy, o_deepcopy
 from .nn_utils import t_recorded
 from .torch import make_object

@@ -26,7 +26,8 @@ from ...findings import Place
 from .. import events
 from ..frames import Args
 from ..objects import AVERAGED, WRAPPERS, find, is_module
-from ..python import Items, fill, iterate
+from ..python.containers import fill
+from ..python.iteration import Items, iterate
 from .classes import BIAS_AT, CONTAINERS
 from .parameters import leaves_of
 

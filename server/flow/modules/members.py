@@ -29,7 +29,7 @@ from .. import events
 from ..frames import Args
 from ..objects import AVERAGED, MODULE_METHODS, is_module, remember
 from ..operations import possible_leaves
-from ..python import Items, iterate
+from ..python.iteration import Items, iterate
 from .classes import library_class
 
 if TYPE_CHECKING:
