@@ -2,7 +2,7 @@
 
 gradline reads with the parser of the Python that it runs on, which may be older than the one that the code is for.
 Each addition is written as something older of the same length that stands on the same lines, so that every place is
-right, and `marks` say what the tree then has to be put back to (`reading.py` does so):
+right, and `marks` say what the tree then has to be put back to (`reading/parsing.py` does so):
 
     3.15  lazy import a             lazy;import a         a name, then the import: the import alone
     3.14  t"{x}"                      f"{x}"

@@ -122,13 +122,13 @@ def test_an_edit_reads_its_own_unit_again_and_no_other(monkeypatch: pytest.Monke
     for unit in units.walk(units.cut(FILE)):
         assert not unit.broken
     read: list[str] = []
-    strict = reading._strict
+    strict = reading.strict
 
     def spy(text: str, base: int = 0) -> object:
         read.append(text)
         return strict(text, base)
 
-    monkeypatch.setattr(reading, "_strict", spy)
+    monkeypatch.setattr(reading, "strict", spy)
     for unit in units.walk(units.cut("\n\n" + FILE)):
         assert isinstance(unit.ir, tuple)
     assert read == []

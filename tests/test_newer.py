@@ -81,12 +81,12 @@ def test_the_older_words_say_what_this_python_reads(name: str) -> None:
         pytest.skip(f"Python {sys.version_info[0]}.{sys.version_info[1]} does not read this by itself")
     older = newer.older(source, OLDEST)
     assert older is not None
-    assert reading._lowered(source, 0, older) == reading._lowered(source, 0)
+    assert reading.parsing._lowered(source, 0, older) == reading.parsing._lowered(source, 0)
 
 
 @pytest.mark.skipif(sys.version_info < (3, 15), reason="what Python 3.15 reads; before, it is a hole")
 def test_what_is_unpacked_in_a_comprehension_is_gone_over() -> None:
-    k = reading._LETTER
+    k = reading.lowering.LETTER
     v = k * 2
     assert unparsed("x = [*f(a) for a in b if c]") == unparsed(f"x = [{k} for a in b if c for {k} in f(a)]")
     assert unparsed("{**a for a in b}") == unparsed(f"{{{k}: {v} for a in b for {k}, {v} in a.items()}}")
