@@ -15,6 +15,7 @@ from ...flow import events
 from ...flow.objects import is_module
 from ...messages import say
 from ...rule import Rule
+from ...torchlib import NAMES
 
 if TYPE_CHECKING:
     from ...flow import Flow
@@ -24,8 +25,6 @@ SLIP = re.compile(r"re?qu?i?re?(s|d)?_?gr?ads?(ient|ients)?_?", re.IGNORECASE)
 
 # `_requires_grad` is a private note of its own that some libraries leave on modules which they have frozen.
 CLOSE = 0.9  # "requires_gard" is 0.92, "requires_graph" 0.89
-# Names that are remembered with whether they are close: each letter that is typed makes another one.
-NAMES = 4096
 
 
 def check(flow: Flow) -> Iterable[Finding]:
