@@ -7,6 +7,7 @@ from fixture import MemoryFiles, parse
 
 from gradline.check import check, fix
 from gradline.edits import Applicability, apply
+from gradline.findings import Finding
 from gradline.project import Project
 
 HEAD = """\
@@ -16,6 +17,42 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+"""
+
+# A model, and what trains it with an optimizer.
+TRAINED = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 8)
+        self.fc = nn.Linear(8, 10)
+    def forward(self, x):
+        return self.fc(torch.relu(self.body(x)))
+model = Net()
+x, y = torch.randn(8, 4), torch.randint(2, (8,))
+def train(opt):
+    for _ in range(2):
+        opt.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        opt.step()
+"""
+# A generator that gives one of `V` words, and a critic.
+GAN = """
+V = 6
+class Gen(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, V)
+    def forward(self, z):
+        return self.out(z)
+g, d = Gen(), nn.Linear(V, 1)
+"""
+# Data, a model, and its optimizer.
+REGRESSION = """
+torch.manual_seed(0)
+x, y = torch.randn(8, 4), torch.randn(8, 2)
+model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
 """
 
 WRONG = {
@@ -210,15 +247,8 @@ for _ in range(2):
     loss.backward()
     opt.step()
 """,
-    "fakes under no_grad for the critic, and a choice in the generator's own loss": """
-V = 6
-class Gen(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.out = nn.Linear(4, V)
-    def forward(self, z):
-        return self.out(z)
-g, d = Gen(), nn.Linear(V, 1)
+    "fakes under no_grad for the critic, and a choice in the generator's own loss": GAN
+    + """\
 def hard(logits):
     return F.one_hot(logits.argmax(-1), V).float()  # warning: [untrained-parameters]
 og, od = torch.optim.Adam(g.parameters()), torch.optim.Adam(d.parameters())
@@ -230,15 +260,8 @@ for _ in range(3):
     lg = F.softplus(-d(hard(g(torch.randn(8, 4))))).mean()
     og.zero_grad(); lg.backward(); og.step()
 """,
-    "the same, the generator before the critic": """
-V = 6
-class Gen(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.out = nn.Linear(4, V)
-    def forward(self, z):
-        return self.out(z)
-g, d = Gen(), nn.Linear(V, 1)
+    "the same, the generator before the critic": GAN
+    + """\
 def hard(logits):
     return F.one_hot(logits.argmax(-1), V).float()  # warning: [untrained-parameters]
 og, od = torch.optim.Adam(g.parameters()), torch.optim.Adam(d.parameters())
@@ -250,15 +273,8 @@ for _ in range(3):
     ld = F.softplus(d(fake)).mean()
     od.zero_grad(); ld.backward(); od.step()
 """,
-    "a fake that is detached for the critic, and a choice in the generator's own loss, with steps at the end": """
-V = 6
-class Gen(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.out = nn.Linear(4, V)
-    def forward(self, z):
-        return self.out(z)
-g, d = Gen(), nn.Linear(V, 1)
+    "a fake that is detached for the critic, and a choice in the generator's own loss, with steps at the end": GAN
+    + """\
 def hard(logits):
     return F.one_hot(logits.argmax(-1), V).float()  # warning: [untrained-parameters]
 og, od = torch.optim.Adam(g.parameters()), torch.optim.Adam(d.parameters())
@@ -271,15 +287,8 @@ for _ in range(3):
     lg.backward()
     od.step(); og.step()
 """,
-    "fakes under no_grad for the critic, and a choice in the generator's loss, with one optimizer": """
-V = 6
-class Gen(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.out = nn.Linear(4, V)
-    def forward(self, z):
-        return self.out(z)
-g, d = Gen(), nn.Linear(V, 1)
+    "fakes under no_grad for the critic, and a choice in the generator's loss, with one optimizer": GAN
+    + """\
 def hard(logits):
     return F.one_hot(logits.argmax(-1), V).float()  # warning: [untrained-parameters]
 og = od = torch.optim.Adam([*g.parameters(), *d.parameters()])
@@ -293,15 +302,8 @@ for _ in range(3):
     lg.backward()
     og.step()
 """,
-    "a fake that is detached for the critic, and one under no_grad for the generator": """
-V = 6
-class Gen(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.out = nn.Linear(4, V)
-    def forward(self, z):
-        return self.out(z)
-g, d = Gen(), nn.Linear(V, 1)
+    "a fake that is detached for the critic, and one under no_grad for the generator": GAN
+    + """\
 og, od = torch.optim.Adam(g.parameters()), torch.optim.Adam(d.parameters())
 for _ in range(3):
     fake = g(torch.randn(8, 4)).softmax(-1)
@@ -397,11 +399,8 @@ for _ in range(3):
     pair(torch.randn(8, 4)).mean().backward()
     opt.step()
 """,
-    "an update by hand between two backwards": """
-torch.manual_seed(0)
-x, y = torch.randn(8, 4), torch.randn(8, 2)
-model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
-opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    "an update by hand between two backwards": REGRESSION
+    + """\
 first, second = F.mse_loss(model(x), y), F.l1_loss(model(x), y)
 first.backward()
 with torch.no_grad():
@@ -409,60 +408,21 @@ with torch.no_grad():
         p -= 0.1 * p.grad  # error: [inplace-saved-tensor]
 second.backward()  # because: needs the value as it was
 """,
-    "a new head behind a filtered list": """
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.body = nn.Linear(4, 8)
-        self.fc = nn.Linear(8, 10)
-    def forward(self, x):
-        return self.fc(torch.relu(self.body(x)))
-model = Net()
-x, y = torch.randn(8, 4), torch.randint(2, (8,))
-def train(opt):
-    for _ in range(2):
-        opt.zero_grad()
-        F.cross_entropy(model(x), y).backward()
-        opt.step()
+    "a new head behind a filtered list": TRAINED
+    + """\
 params = [p for p in model.parameters() if p.requires_grad]
 opt = torch.optim.SGD(params, lr=0.1)
 model.fc = nn.Linear(8, 2)  # warning: [stale-optimizer]
 train(opt)
 """,
-    "a new head behind a filtered list of named parameters, in a group": """
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.body = nn.Linear(4, 8)
-        self.fc = nn.Linear(8, 10)
-    def forward(self, x):
-        return self.fc(torch.relu(self.body(x)))
-model = Net()
-x, y = torch.randn(8, 4), torch.randint(2, (8,))
-def train(opt):
-    for _ in range(2):
-        opt.zero_grad()
-        F.cross_entropy(model(x), y).backward()
-        opt.step()
+    "a new head behind a filtered list of named parameters, in a group": TRAINED
+    + """\
 opt = torch.optim.SGD([{"params": [p for n, p in model.named_parameters() if p.requires_grad]}], lr=0.1)
 model.fc = nn.Linear(8, 2)  # warning: [stale-optimizer]
 train(opt)
 """,
-    "a new head behind a filtered generator": """
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.body = nn.Linear(4, 8)
-        self.fc = nn.Linear(8, 10)
-    def forward(self, x):
-        return self.fc(torch.relu(self.body(x)))
-model = Net()
-x, y = torch.randn(8, 4), torch.randint(2, (8,))
-def train(opt):
-    for _ in range(2):
-        opt.zero_grad()
-        F.cross_entropy(model(x), y).backward()
-        opt.step()
+    "a new head behind a filtered generator": TRAINED
+    + """\
 opt = torch.optim.SGD((p for p in model.parameters() if p.requires_grad), lr=0.1)
 model.fc = nn.Linear(8, 2)  # warning: [stale-optimizer]
 train(opt)
@@ -1387,61 +1347,22 @@ for p, q in zip(m4.parameters(), m5.parameters()):
     q.grad *= 2
     p.grad *= 2
 """,
-    "a new head that is added behind a filtered list": """
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.body = nn.Linear(4, 8)
-        self.fc = nn.Linear(8, 10)
-    def forward(self, x):
-        return self.fc(torch.relu(self.body(x)))
-model = Net()
-x, y = torch.randn(8, 4), torch.randint(2, (8,))
-def train(opt):
-    for _ in range(2):
-        opt.zero_grad()
-        F.cross_entropy(model(x), y).backward()
-        opt.step()
+    "a new head that is added behind a filtered list": TRAINED
+    + """\
 opt = torch.optim.SGD([p for p in model.body.parameters() if p.requires_grad], lr=0.1)
 model.fc = nn.Linear(8, 2)
 opt.add_param_group({"params": model.fc.parameters()})
 train(opt)
 """,
-    "a new head before a filtered list": """
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.body = nn.Linear(4, 8)
-        self.fc = nn.Linear(8, 10)
-    def forward(self, x):
-        return self.fc(torch.relu(self.body(x)))
-model = Net()
-x, y = torch.randn(8, 4), torch.randint(2, (8,))
-def train(opt):
-    for _ in range(2):
-        opt.zero_grad()
-        F.cross_entropy(model(x), y).backward()
-        opt.step()
+    "a new head before a filtered list": TRAINED
+    + """\
 model.fc = nn.Linear(8, 2)
 for p in model.body.parameters(): p.requires_grad_(False)
 opt = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1)
 train(opt)
 """,
-    "a new head with a filtered list of its own": """
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.body = nn.Linear(4, 8)
-        self.fc = nn.Linear(8, 10)
-    def forward(self, x):
-        return self.fc(torch.relu(self.body(x)))
-model = Net()
-x, y = torch.randn(8, 4), torch.randint(2, (8,))
-def train(opt):
-    for _ in range(2):
-        opt.zero_grad()
-        F.cross_entropy(model(x), y).backward()
-        opt.step()
+    "a new head with a filtered list of its own": TRAINED
+    + """\
 model.fc.requires_grad_(False)
 opt = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1)
 model.fc = nn.Linear(8, 2)
@@ -1451,21 +1372,8 @@ for _ in range(2):
     F.cross_entropy(model(x), y).backward()
     opt.step(); head.step()
 """,
-    "another filtered list for a new head": """
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.body = nn.Linear(4, 8)
-        self.fc = nn.Linear(8, 10)
-    def forward(self, x):
-        return self.fc(torch.relu(self.body(x)))
-model = Net()
-x, y = torch.randn(8, 4), torch.randint(2, (8,))
-def train(opt):
-    for _ in range(2):
-        opt.zero_grad()
-        F.cross_entropy(model(x), y).backward()
-        opt.step()
+    "another filtered list for a new head": TRAINED
+    + """\
 opt = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1)
 train(opt)
 old = model.fc
@@ -1473,52 +1381,23 @@ model.fc = nn.Linear(8, 2)
 opt = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1)
 train(opt)
 """,
-    "a new head that is frozen behind a filtered list": """
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.body = nn.Linear(4, 8)
-        self.fc = nn.Linear(8, 10)
-    def forward(self, x):
-        return self.fc(torch.relu(self.body(x)))
-model = Net()
-x, y = torch.randn(8, 4), torch.randint(2, (8,))
-def train(opt):
-    for _ in range(2):
-        opt.zero_grad()
-        F.cross_entropy(model(x), y).backward()
-        opt.step()
+    "a new head that is frozen behind a filtered list": TRAINED
+    + """\
 opt = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1)
 probe = nn.Linear(8, 2)
 probe.requires_grad_(False)
 model.fc = probe
 train(opt)
 """,
-    "a new head that lists by name have left out": """
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.body = nn.Linear(4, 8)
-        self.fc = nn.Linear(8, 10)
-    def forward(self, x):
-        return self.fc(torch.relu(self.body(x)))
-model = Net()
-x, y = torch.randn(8, 4), torch.randint(2, (8,))
-def train(opt):
-    for _ in range(2):
-        opt.zero_grad()
-        F.cross_entropy(model(x), y).backward()
-        opt.step()
+    "a new head that lists by name have left out": TRAINED
+    + """\
 model.fc.requires_grad_(False)
 opt = torch.optim.SGD([p for n, p in model.named_parameters() if "fc" not in n], lr=0.1)
 model.fc = nn.Linear(8, 2)
 train(opt)
 """,
-    "updates by hand of some parameters, or of none": """
-torch.manual_seed(0)
-x, y = torch.randn(8, 4), torch.randn(8, 2)
-model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
-opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    "updates by hand of some parameters, or of none": REGRESSION
+    + """\
 a, b = F.mse_loss(model(x), y), F.l1_loss(model(x), y)
 a.backward()
 with torch.no_grad():
@@ -1542,11 +1421,8 @@ with torch.no_grad():
             m.bias.add_(1)
 b.backward()
 """,
-    "averages and clamps by hand": """
-torch.manual_seed(0)
-x, y = torch.randn(8, 4), torch.randn(8, 2)
-model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
-opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    "averages and clamps by hand": REGRESSION
+    + """\
 import copy
 target = copy.deepcopy(model)
 for _ in range(2):
@@ -1572,11 +1448,8 @@ for _ in range(2):
             t.lerp_(p, 0.1)
     loss.backward()
 """,
-    "updates by hand whose old values nobody needs": """
-torch.manual_seed(0)
-x, y = torch.randn(8, 4), torch.randn(8, 2)
-model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
-opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    "updates by hand whose old values nobody needs": REGRESSION
+    + """\
 fc = nn.Linear(4, 2)
 loss = fc(x).pow(2).mean()
 with torch.no_grad():
@@ -1602,11 +1475,8 @@ with torch.no_grad():
         p.mul_(0.9)
 loss.backward()
 """,
-    "updates by hand between forwards": """
-torch.manual_seed(0)
-x, y = torch.randn(8, 4), torch.randn(8, 2)
-model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
-opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    "updates by hand between forwards": REGRESSION
+    + """\
 eps = 0.01
 for _ in range(2):
     loss = F.mse_loss(model(x), y)
@@ -1631,11 +1501,8 @@ for _ in range(2):
             p.sub_(0.1 * p.grad)
             p.grad = None
 """,
-    "a step or a write that may not be": """
-torch.manual_seed(0)
-x, y = torch.randn(8, 4), torch.randn(8, 2)
-model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
-opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    "a step or a write that may not be": REGRESSION
+    + """\
 for i in range(3):
     a, b = F.mse_loss(model(x), y), F.l1_loss(model(x), y)
     a.backward(retain_graph=True)
@@ -1913,12 +1780,17 @@ for step in range(5):
 }
 
 
+def failing(program: str) -> tuple[Project, list[Finding]]:
+    """What a check of the program fails for."""
+    memory = MemoryFiles({"main.py": program})
+    project = Project(memory)
+    found = check(project, memory.paths()).findings
+    return project, [f for of_file in found.values() for f in of_file if f.severity.fails]
+
+
 def said(program: str, trails: bool = False) -> list[tuple[int, str, str]]:
     """The line, the severity and the rule of each finding, and of each step the line, "because" and its words."""
-    memory = MemoryFiles({"main.py": program})
-    found = [
-        f for findings in check(Project(memory), memory.paths()).findings.values() for f in findings if f.severity.fails
-    ]
+    _, found = failing(program)
     steps = [(step.place, "because", step.note) for f in found for step in f.trail] if trails else []
     return sorted(
         (program.count("\n", 0, place.start) + 1, kind, words)
@@ -1966,10 +1838,8 @@ NAMED = {
 def test_what_a_container_registers_has_its_name(made: str) -> None:
     read = NAMED[made]
     apply_b = "self.d.b.matmul" if "ParameterDict" in made else "self.d.b"
-    program = f"""
-import torch
+    program = f"""{HEAD}
 from collections import OrderedDict
-from torch import nn
 
 class Layers(nn.ModuleDict):
     pass
@@ -1996,9 +1866,7 @@ for _ in range(2):
     exec(program, run)
     weights = [p for name, p in run["net"].named_parameters() if name.startswith("d.a")]
     assert weights and all(p.grad is None for p in weights)
-    memory = MemoryFiles({"main.py": program})
-    found = check(Project(memory), memory.paths()).findings
-    assert [f.name for of_file in found.values() for f in of_file if f.severity.fails] == ["untrained-parameters"]
+    assert [f.name for f in failing(program)[1]] == ["untrained-parameters"]
 
 
 # What the fixes of a program's findings make of one line; None: they leave it as it is, since what they could do to it
@@ -2013,9 +1881,7 @@ UPDATES = {
 
 @pytest.mark.parametrize("update", UPDATES)
 def test_an_update_by_hand_is_made_in_place_or_left(update: str) -> None:
-    program = f"""
-import torch
-
+    program = f"""{HEAD}
 x, y = torch.randn(16, 4), torch.randn(16, 1)
 w = torch.randn(4, 1, requires_grad=True)
 for _ in range(3):
@@ -2027,10 +1893,7 @@ for _ in range(3):
 """
     with pytest.raises((RuntimeError, AttributeError)):
         exec(program, {})
-    memory = MemoryFiles({"main.py": program})
-    project = Project(memory)
-    found = check(project, memory.paths()).findings
-    findings = [f for of_file in found.values() for f in of_file if f.severity.fails]
+    project, findings = failing(program)
     assert {f.name for f in findings} == {"detached-loss", "none-grad"}
     fixes = [found for f in findings if (found := fix(project, f)) is not None]
     better = UPDATES[update]
@@ -2044,10 +1907,7 @@ for _ in range(3):
 
 
 def test_no_fix_puts_with_around_what_computes_nothing() -> None:
-    program = """
-import torch
-from torch import nn
-
+    program = f"""{HEAD}
 def prepare(model):
     torch.set_grad_enabled(False)
     torch.backends.cudnn.benchmark = True
@@ -2057,10 +1917,7 @@ def prepare(model):
 model = prepare(nn.Linear(4, 1))
 model(torch.randn(8, 4)).mean().backward()
 """
-    memory = MemoryFiles({"main.py": program})
-    project = Project(memory)
-    found = check(project, memory.paths()).findings
-    findings = [f for of_file in found.values() for f in of_file if f.severity.fails]
+    project, findings = failing(program)
     assert {f.name for f in findings} == {"grad-mode-left-off", "backward-under-grad-off"}
     assert [fix(project, f) for f in findings] == [None, None]
 
