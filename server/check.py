@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from . import ir, reuse
 from .findings import Finding, Place
-from .flow import Flow, StoppedError, interpret, is_script, lone, program
+from .flow import Flow, StoppedError, edited, interpret, is_script, lone, program
 from .memo import Memo, Recent
 from .project import Module, Project
 from .rule import Rule, rules
@@ -285,12 +286,20 @@ def _program(project: Project, module: Module, wanted: Callable[[str, str], bool
     memo: Memo[_Program] = project.memo("program")
 
     def make() -> tuple[_Program, frozenset[str]]:
-        flow = program(project, module, wanted)
+        editing = edited(project, module)
+        spread = editing.spread if editing is not None else None
+        with project.standing_in(spread.module) if spread is not None else contextlib.nullcontext():
+            flow = program(project, module, wanted, editing=editing)
+            said = tuple(_said(flow)) if flow is not None else ()
         if flow is None:
             return _Program((), (), {}, {}), frozenset({module.path})
         modules = {path: project.module(path) for path in flow.read}
-        said, notes = tuple(_said(flow)), tuple(_notes(module.path, flow))
-        found = _Program(said, notes, modules, flow.asked, flow.made, flow.entered)
+        made, entered = flow.made, flow.entered
+        if spread is not None:
+            said = tuple([spread.finding(finding) for finding in said])
+            made = frozenset([(path, spread.at(at) if path == module.path else at) for path, at in made])
+            entered = frozenset(map(spread.at, entered))
+        found = _Program(said, tuple(_notes(module.path, flow)), modules, flow.asked, made, entered)
         return found, flow.read
 
     def adapt(known: _Program) -> tuple[_Program, frozenset[str]] | None:

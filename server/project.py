@@ -84,6 +84,11 @@ class Module:
             self._units, self.anchor = cut(self.source.text, self.anchor), None
         return self._units
 
+    def put(self, source: Source, units: Units) -> None:
+        """Another text of the same file, cut already."""
+        self.source, self._units = source, units
+        self.anchor = self.bindings = self._imports = self.switches = None
+
     @property
     def latest_units(self) -> Units | None:
         """The units, or, if nobody asked for them yet, those that they are to be anchored in."""
@@ -159,6 +164,8 @@ class Project:
         self.known_effects: dict[str, object] = {}  # `effects` of modules that were read elsewhere
         self.definitions: object = None  # what the interpreter has made of modules (see `flow.interpret`)
         self.changed: set[str] = set()  # paths that were updated since
+        self.typed = ""  # the open file that was edited last
+        self.edited: object = None  # the last run of the program in it (see `flow.resuming`)
         self.cancelled: Callable[[], bool] | None = None  # whether what is being found out is still wanted
         self.revision = 0  # goes up with every change of a text
 
@@ -171,6 +178,7 @@ class Project:
             self._paths.clear()
         old = self._modules.pop(path, None)
         known = old is not None or path in self._overlay
+        self.typed = path if path in self._overlay and text is not None else ""
         if old is not None and old.latest_units is not None:
             self._anchors[path] = old.latest_units  # while the new text is broken, its units keep the bounds they had
         if text is None:
@@ -195,7 +203,7 @@ class Project:
             self._altered[path] = self.effect(new)
             if self._altered[path] == self._first[path]:
                 del self._altered[path]
-            self.definitions = None
+            self.definitions = self.edited = None
             self._switching.clear()
             self.recalled.clear()
             self.current.clear()
@@ -207,7 +215,7 @@ class Project:
         return frozenset((path, repr(effect)) for path, effect in self._altered.items())
 
     def _forget(self) -> None:
-        self.definitions = None
+        self.definitions = self.edited = None
         self._resolved.clear()
         self._paths.clear()
         self._switching.clear()
@@ -249,8 +257,8 @@ class Project:
     @contextlib.contextmanager
     def trial(self, texts: dict[str, str]) -> Generator[None, None, None]:
         """As if these files held these texts, for a moment."""
-        before = self._modules, self._switching, self.recalled, self.current
-        self._modules, self._switching, self.definitions = dict(self._modules), {}, None
+        before = self._modules, self._switching, self.recalled, self.current, self.typed
+        self._modules, self._switching, self.definitions, self.typed = dict(self._modules), {}, None, ""
         self.recalled, self.current = _unread(self.recalled, texts), _unread(self.current, texts)
         try:
             for path, text in texts.items():
@@ -259,8 +267,18 @@ class Project:
                 self._modules[path] = Module(path, bool(old and old.is_package), source, True)
             yield
         finally:
-            self._modules, self._switching, self.recalled, self.current = before
+            self._modules, self._switching, self.recalled, self.current, self.typed = before
             self.definitions = None
+
+    @contextlib.contextmanager
+    def standing_in(self, module: Module) -> Generator[None, None, None]:
+        """With this module in the place of the one at its path, whose text it has in another layout."""
+        real = self._modules[module.path]
+        self._modules[module.path] = module
+        try:
+            yield
+        finally:
+            self._modules[module.path] = real
 
     def source(self, path: str) -> Source | None:
         module = self.module(path)

@@ -37,6 +37,14 @@ class State:
         self.journal.append((cells, key, cells.get(key, MISSING)))
         cells[key] = value
 
+    def put(self, cells: Cells, key: object, value: object) -> None:
+        """Write what holds on every path: no branch takes it back."""
+        self.note(cells, key)
+        cells[key] = value
+
+    def note(self, cells: Cells, key: object) -> None:
+        """What is in this cell will be changed without the journal's knowing."""
+
     def delete(self, cells: Cells, key: object) -> None:
         if key in cells:
             self.journal.append((cells, key, cells.pop(key)))
@@ -130,6 +138,55 @@ class State:
             if cells.get("items", MISSING) is None and each:
                 self.set(cells, "each", join_all(each))
                 self.set(cells, "surely", surely)
+
+
+class Recorded(State):
+    """A state that can be set back to an earlier moment of the run, whatever was written, joined or undone since.
+
+    `State.undo` goes back over a branch that is open; this goes back over all that has happened. `sections` are the
+    stretches between the moments: what each cell held when it was first written in one.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sections: list[Changes] = [{}]
+
+    def section(self) -> int:
+        """Begin another stretch; gives its number, for `rewind`."""
+        self.sections.append({})
+        return len(self.sections) - 1
+
+    def rewind(self, section: int) -> None:
+        """Everything as it was when that stretch began, which begins again; `journal` is left to the caller."""
+        for written in reversed(self.sections[section:]):
+            for cells, key, old in written.values():
+                if old is MISSING:
+                    cells.pop(key, None)
+                else:
+                    cells[key] = old
+        self.sections[section:] = [{}]
+
+    def note(self, cells: Cells, key: object) -> None:
+        where = id(cells), key
+        if where not in self.sections[-1]:
+            self.sections[-1][where] = cells, key, cells.get(key, MISSING)
+
+    def set(self, cells: Cells, key: object, value: object) -> None:
+        old = cells.get(key, MISSING)
+        written, where = self.sections[-1], (id(cells), key)
+        if where not in written:
+            written[where] = cells, key, old
+        self.journal.append((cells, key, old))
+        cells[key] = value
+
+    def delete(self, cells: Cells, key: object) -> None:
+        self.note(cells, key)
+        super().delete(cells, key)
+
+    def undo(self, mark: int) -> None:
+        for cells, key, _ in self.journal[mark:]:
+            self.note(cells, key)
+        super().undo(mark)
 
 
 def common(cells: Cells, paths: list[Changes]) -> Surely:

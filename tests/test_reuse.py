@@ -59,6 +59,23 @@ def test_incremental_is_from_scratch() -> None:
         assert named(project, memory) == named(Project(fresh), fresh)
 
 
+def test_what_an_imported_function_reads_of_a_third_file_counts_as_read() -> None:
+    """Also where it was looked up for another text of the first file, and is known since."""
+    files = {
+        "step.py": "import torch\nfrom cut import cut\n\ndef step(x):\n    w = torch.ones(2, requires_grad=True)\n"
+        "    cut(w * x).sum().backward()\n",
+        "cut.py": "from flags import CUT\n\ndef cut(x):\n    return x.detach() if CUT else x\n",
+        "flags.py": "CUT = False\n",
+    }
+    memory = MemoryFiles(files)
+    project = Project(memory)
+    assert named(project, memory) == []
+    project.update("/project/step.py", files["step.py"].replace("w * x", "x * w"))
+    assert named(project, memory) == []
+    project.update("/project/flags.py", "CUT = True\n")
+    assert named(project, memory) == [("detached-loss", "step.py")]
+
+
 def test_a_trial_leaves_the_project_as_it_was() -> None:
     memory = MemoryFiles(FILES)
     project = Project(memory)

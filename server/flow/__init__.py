@@ -24,6 +24,7 @@ from . import events, naming, scopes
 from .frames import Args
 from .interp import ALONE_DEPTH_LIMIT, ALONE_STEP_LIMIT, Interpreter, OutOfSteps, StoppedError, Watch
 from .modules import library_class
+from .resuming import Edited, edited
 from .standalone import call_alone, function_alone
 
 E = TypeVar("E", bound=events.Event)
@@ -160,10 +161,18 @@ def interpret(project: Project, module: Module, wanted: Wanted, watch: Watch | N
     yield from lone(project, module, wanted, whole.entered if whole is not None else frozenset(), watch)
 
 
-def program(project: Project, module: Module, wanted: Wanted, watch: Watch | None = None) -> Flow | None:
-    """Run a module's top level as a script; None if it does nothing besides defining."""
+def program(
+    project: Project, module: Module, wanted: Wanted, watch: Watch | None = None, editing: Edited | None = None
+) -> Flow | None:
+    """Run a module's top level as a script; None if it does nothing besides defining.
+
+    `editing`: what was run before the last edit is not run again, and all places are those of the spread file, which
+    the project has to have in the place of the real one.
+    """
     if watch is None and not any(_acts(unit, wanted) for unit in module.units) and not _runs_own(module):
         return None
+    if editing is not None:
+        return _flow(editing.run(project, _guarded), editing.spread.module, True)
     run = Interpreter(project)
     run.watch = watch
     _guarded(run, lambda: scopes.run_module(run, module, main=True))
@@ -297,9 +306,11 @@ def _flow(run: Interpreter, module: Module, whole: bool) -> Flow:
 __all__ = [
     "Args",
     "Class",
+    "Edited",
     "Flow",
     "Function",
     "StoppedError",
+    "edited",
     "events",
     "functions",
     "interpret",

@@ -227,6 +227,8 @@ def enter_function(run: Interpreter, func: Function, args: Args, e: ir.Expr | No
     key = (func.module.path, func.base + ir.unpack(code.at)[0])
     run.executed.add(key)
     run.read.add(func.module.path)
+    if run.alone and func.module.path in run.borrowed:
+        run.read |= run.borrowed[func.module.path]  # they may have been made for a function that was judged before
     depth = sum(1 for f in run.frames if f.function is not None and f.function.code is code)
     if len(run.frames) > run.depth_limit or depth >= 2 or (run.alone and _in_base_init(run, func)):
         for value in args.all():

@@ -41,6 +41,7 @@ from ..facts import (
 from ..findings import Place
 from ..project import Module, Project
 from ..state import Changes, State
+from ..units import Units
 from . import calls, errors, events, loops, modes, modules, objects, python, replacing, scopes
 from .expressions import EXPRESSIONS
 from .frames import Args, Frame, Loop
@@ -95,6 +96,7 @@ class Interpreter:
         self.opened: dict[str, set[int]] = {}
         self.reasons: dict[tuple[str, str], frozenset[str]] = {}  # module, name -> what was read to make its value
         self.counted: set[tuple[str, str]] = set()  # those whose reasons are in `read` already
+        self.borrowed: dict[str, set[str]] = {}  # path -> what was read for the names that it imports from others
         self.stars: dict[str, list[Module | str]] = {}  # path -> what its star imports name
         self.asking: set[tuple[str, str, str]] = set()
         self.unbound: set[tuple[str, str]] = set()  # module, name of a builtin that the module leaves as it is
@@ -181,11 +183,24 @@ class Interpreter:
             raise StoppedError
         self._look = min(self.steps + LOOK_UP, self.step_limit + 1)
 
+    def look_up_soon(self) -> None:
+        self._look = 0
+
+    def defer(self, lazy: scopes.LazyDef) -> scopes.LazyDef:
+        """A definition is met whose text is read when it is asked for."""
+        return lazy
+
     def begin(self) -> None:
         """Begin to count steps."""
         self.steps = self._look = 0
 
     # ------------------------------------------------------------ statements
+
+    def run_units(self, units: Units) -> None:
+        """Run a module's top level."""
+        for unit in units:
+            if scopes.run_unit(self, unit):
+                break
 
     def run_body(self, body: ir.Body) -> bool:
         """Run statements; true if the path ended (return, raise, break, continue)."""
@@ -326,7 +341,7 @@ class Interpreter:
                     if isinstance(index := self.eval(target.index), Const):
                         self.state.delete(owner.cells, ("key", index.value))
                 if isinstance(owner, Sequence):
-                    owner.cells["emptied"] = True
+                    self.state.put(owner.cells, "emptied", True)
                     if whole:  # `del losses[:]`
                         self.state.set(owner.cells, "items", ())
                     else:
@@ -720,6 +735,7 @@ class Interpreter:
             # Not journaled: the definition is the same on every path. A decorator may name what was bound before
             # (`@x.setter`), so that stands there while the definition is made.
             lazy: scopes.Lazy = value  # type: ignore[assignment]
+            self.state.note(names, name)
             if lazy.previous is None:
                 names.pop(name)
             else:

@@ -296,8 +296,8 @@ def read_tensor(run: Interpreter, value: Tensor, name: str, e: ir.Attr) -> Value
 def read_parameter_of(run: Interpreter, value: ParameterOf, name: str, e: ir.Attr) -> Value:
     if name == "grad":
         for leaf in value.leaves:
-            leaf.cells["grad-read"] = True
-            _tensors.read_at(leaf, run.place(e.at))
+            run.state.put(leaf.cells, "grad-read", True)
+            _tensors.read_at(run, leaf, run.place(e.at))
         return GradOf(value.leaves, value)
     if name == "requires_grad":
         flags = {leaf.cells.get("requires_grad") for leaf in value.leaves}

@@ -559,7 +559,9 @@ def version(storage: Storage) -> int | None:
 
 
 def bump(run: Interpreter, storage: Storage, place: Place) -> None:
-    writes = storage.cells.setdefault("writes", NO_WRITES)  # a branch that writes nothing leaves it so
+    if "writes" not in storage.cells:
+        run.state.put(storage.cells, "writes", NO_WRITES)  # a branch that writes nothing leaves it so
+    writes = storage.cells["writes"]
     run.state.set(storage.cells, "writes", writes.add(place) if isinstance(writes, Writes) else Writes((), False))
 
 

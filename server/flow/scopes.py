@@ -68,7 +68,10 @@ class LazyName:
         self.previous: object = None
 
     def make(self, run: Interpreter) -> Value:
-        return attribute(run, self.module, self.name, self.at)
+        value = attribute(run, self.module, self.name, self.at)
+        reads = run.reasons.get((self.module.path, self.name), (self.module.path,))
+        run.borrowed.setdefault(self.importer.path, set()).update(reads)
+        return value
 
 
 LAZY = frozenset({LazyDef, LazyName})
@@ -81,16 +84,14 @@ def run_module(run: Interpreter, module: Module, main: bool = False) -> Scope:
     """Execute a module's top level (once), as an import does."""
     scope = open_module(run, module)
     if main:
-        scope.names["__name__"] = Const("__main__")
+        run.state.put(scope.names, "__name__", Const("__main__"))
     if module.path in run.running:
         return scope
     run.running.add(module.path)
     frame = Frame(scope, module, None, 0, mark=run.state.mark())
     frames, run.frames = run.frames, [*run.frames, frame]
     try:
-        for unit in module.units:
-            if run_unit(run, unit):
-                break
+        run.run_units(module.units)
     finally:
         run.frames = frames
     return scope
@@ -103,7 +104,8 @@ def run_unit(run: Interpreter, unit: Unit) -> bool:
     try:
         if unit.name and (unit.is_def or unit.kind == "class"):
             names = frame.scope.names
-            run.state.set(names, unit.name, LazyDef(unit, frame.module, frame.scope, frame.cls, names.get(unit.name)))
+            lazy = LazyDef(unit, frame.module, frame.scope, frame.cls, names.get(unit.name))
+            run.state.set(names, unit.name, run.defer(lazy))
             if unit.text.startswith("@") and frame.cls is None and _registers(run, frame.module, names, unit.text):
                 run.force(names, unit.name)
             return False
@@ -154,6 +156,7 @@ def forget(run: Interpreter, path: str) -> bool:
     run.opened.pop(path, None)
     run.stars.pop(path, None)
     run.running.discard(path)
+    run.borrowed.pop(path, None)
     run.unbound = {key for key in run.unbound if key[0] != path}
     for key in [key for key in run.reasons if key[0] == path]:
         del run.reasons[key]

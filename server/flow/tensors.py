@@ -271,7 +271,7 @@ def written(
         for one in old.leaves:  # in a loop over all of them, and not by their names, where it may be the bias alone
             bump(run, one.storage, place)
     for one in below:
-        one.cells["written"] = True
+        run.state.put(one.cells, "written", True)
     keep_by_hand(run, target)
     if target.leaf is not None and isinstance(result, Tensor) and result.dead:
         return target  # a frozen leaf stays the leaf that it is
@@ -286,11 +286,11 @@ def written(
     return target if not isinstance(result, Unknown) else Tensor(certain=False, storage=target.storage)
 
 
-def read_at(leaf: Leaf, place: Place) -> None:
+def read_at(run: Interpreter, leaf: Leaf, place: Place) -> None:
     """Note where the gradient of a leaf is read."""
-    places = leaf.cells.setdefault("grad-read-at", {})
+    places = leaf.cells.get("grad-read-at", {})
     assert isinstance(places, dict)
-    places[place] = None
+    run.state.put(leaf.cells, "grad-read-at", {**places, place: None})
 
 
 def behind_data(tensor: Tensor) -> tuple[Leaf, ...]:
@@ -303,7 +303,7 @@ def keep_by_hand(run: Interpreter, target: Tensor) -> None:
     """A parameter that a forward itself writes (a moving average, a codebook) is not left to an optimizer."""
     if run.frame.instance is not None:
         for leaf in (target.leaf,) if target.leaf is not None else behind_data(target):
-            leaf.cells["kept-by-hand"] = True
+            run.state.put(leaf.cells, "kept-by-hand", True)
 
 
 def leaf_below(target: Tensor) -> Leaf | None:
@@ -424,8 +424,8 @@ def tensor_attribute(run: Interpreter, value: Tensor, name: str, e: ir.Attr) -> 
     if name == "grad":
         leaves = tuple(possible_leaves(value))
         for leaf in leaves:
-            leaf.cells["grad-read"] = True
-            read_at(leaf, place)
+            run.state.put(leaf.cells, "grad-read", True)
+            read_at(run, leaf, place)
         return GradOf(leaves, value)
     if name == "requires_grad":
         node, sure = graph_of(value)

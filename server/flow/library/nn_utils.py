@@ -126,7 +126,7 @@ def t_vector_to_parameters(run: Interpreter, args: Args, e: ir.Call | None) -> V
     """The values go into the parameters' `.data`: these keep no graph back to the vector."""
     if e is not None:
         for leaf in parameters_in(run, args.get(1, "parameters", UNKNOWN) or UNKNOWN, run.place(e.at))[0]:
-            leaf.cells["written"] = True
+            run.state.put(leaf.cells, "written", True)
     return NONE
 
 

@@ -49,7 +49,7 @@ def registers(run: Interpreter, owner: Object, name: str, value: Value, place: P
         and value.leaf.kind == "parameter"
         and value.leaf.label == ""
     ):
-        value.leaf.label = name
+        run.state.put(vars(value.leaf), "label", name)
 
 
 def replace_item(run: Interpreter, owner: Object, name: str, value: Value) -> bool:
@@ -72,7 +72,7 @@ def take_apart(run: Interpreter, owner: Object) -> None:
     run.state.set(owner.cells, "parametrized", True)
     leaf = owner.cells.get("leaf")
     if isinstance(leaf, Leaf):
-        leaf.cells["taken-apart"] = True
+        run.state.put(leaf.cells, "taken-apart", True)
 
 
 def replace_weight(run: Interpreter, owner: Object, name: str, value: Value) -> None:
@@ -86,7 +86,7 @@ def replace_weight(run: Interpreter, owner: Object, name: str, value: Value) -> 
     bias = made.keywords.get("bias")
     if len(info.parameters) == 1 or (isinstance(bias, Const) and bias.value is False):
         if run.frame.instance is not None:
-            leaf.cells["kept-by-hand"] = True
+            run.state.put(leaf.cells, "kept-by-hand", True)
         run.state.set(owner.cells, "leaf", value.leaf)
 
 

@@ -128,10 +128,10 @@ def _sequence_method(run: Interpreter, owner: Sequence, name: str, args: Args, e
         return NONE
     if name in ("clear",):
         run.state.set(owner.cells, "items", ())
-        owner.cells["emptied"] = True
+        run.state.put(owner.cells, "emptied", True)
         return NONE
     if name in ("pop", "popleft", "popitem"):
-        owner.cells["emptied"] = True
+        run.state.put(owner.cells, "emptied", True)
         if isinstance(items, tuple) and items and name == "pop" and not args.positional and not run.frame.repeating:
             run.state.set(owner.cells, "items", items[:-1])
             return items[-1]

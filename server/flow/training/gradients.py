@@ -99,7 +99,7 @@ def change_grad(run: Interpreter, leaves: tuple[Leaf, ...], decays: bool) -> Non
     """Gradients are changed by hand; `decays`: what earlier steps have applied may be let fade on purpose."""
     for leaf in leaves:
         grad = grad_of(leaf)
-        leaf.cells["grad-changed"] = True
+        run.state.put(leaf.cells, "grad-changed", True)
         state = "?" if decays and grad.state in ("used", "stale", "none") else grad.state
         run.state.set(leaf.cells, "grad", replace(grad, state=state, scaled=None, hand=None, again=None))
 

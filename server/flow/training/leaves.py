@@ -47,13 +47,13 @@ def set_tensor_attribute(
             if not leaves:
                 run.notes["retains"] = True  # a tensor that is no leaf has one by hand
             for leaf in leaves:
-                leaf.cells["grad-changed"] = True
+                run.state.put(leaf.cells, "grad-changed", True)
                 run.state.set(leaf.cells, "grad", Grad("?"))
     elif name == "data":
         for leaf in leaves:
-            leaf.cells["written"] = True
+            run.state.put(leaf.cells, "written", True)
             if run.frame.instance is not None:
-                leaf.cells["kept-by-hand"] = True
+                run.state.put(leaf.cells, "kept-by-hand", True)
         other = memory_of(value)
         if isinstance(owner, Tensor) and owner.leaf is not None and other is not None and other is not owner.leaf:
             run.record(events.Shared(place, run.stack, owner.leaf, other))
@@ -88,7 +88,7 @@ def tensor_flag(run: Interpreter, owner: Value, name: str, args: Args, e: ir.Cal
     place = run.place(e.at) if e is not None else None
     if name != "requires_grad_":
         if isinstance(owner, Tensor) and owner.leaf is not None:
-            owner.leaf.cells["grad-read"] = True  # somebody looks at its gradient
+            run.state.put(owner.leaf.cells, "grad-read", True)  # somebody looks at its gradient
         if name == "retain_grad":
             run.notes["retains"] = True
             return NONE
