@@ -13,6 +13,7 @@ from .findings import Finding, Place
 from .flow import Flow, StoppedError, edited, interpret, is_script, lone, program
 from .memo import Memo, Recent
 from .project import Module, Project
+from .room import roomy
 from .rule import Rule, rules
 from .units import Change
 
@@ -183,6 +184,7 @@ class CancelledError(Exception):
     """The check was stopped as `cancelled` asked for; what was learned is kept."""
 
 
+@roomy
 def check(
     project: Project,
     paths: Iterable[str],
@@ -369,6 +371,7 @@ def _entry(project: Project, module: Module) -> set[str] | None:
     return read
 
 
+@roomy
 def fix(project: Project, finding: Finding) -> Fix | None:
     """The fix of a finding, verified: with it applied the finding is gone and no new one that fails a check has come.
 

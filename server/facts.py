@@ -182,7 +182,7 @@ class Cut:
     stack: Frames | None = None
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, slots=True)
 class Node:
     """One recorded operation (`grad_fn`), or a leaf (`AccumulateGrad`).
 
@@ -241,7 +241,7 @@ class Tensor(Value):
         return self.certain and self.node is None
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Storage:
     """What views share. Cells: `writes`, the in-place writes so far (`Writes`): torch's version counter."""
 
@@ -306,7 +306,8 @@ NO_WRITES = Writes()
 class Leaf:
     """A trainable leaf, or all the parameters of one library module together.
 
-    Cells: `requires_grad` (True, False, None = not known), `grad` (a `training.Grad`), `escaped`.
+    Cells: `requires_grad` (True, False, None = not known), `grad` (a `training.Grad`), `escaped`. The label is written
+    by way of `vars` (`State.put`), so this has a dict.
     """
 
     label: str
@@ -366,7 +367,7 @@ class Function(Value):
         return getattr(self.code, "name", "lambda")
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Scope:
     """The names of one running function, class body or module."""
 
@@ -383,7 +384,7 @@ class Scope:
             scope = scope.up
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Class(Value):
     """A project class. `mro` has the class itself first; a base that is not known makes `open` true."""
 
@@ -403,7 +404,7 @@ class Class(Value):
         return any(isinstance(base, External) and base.name == name for base in self.mro)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Object(Value):
     """An instance. `cls` is a project `Class` or the `External` name of a library's class.
 
@@ -428,7 +429,7 @@ class Object(Value):
         return ""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Sequence(Value):
     """A list, tuple or set. Cells: `items` (a tuple, or None when the length is not known) and `each` (the join)."""
 
@@ -437,7 +438,7 @@ class Sequence(Value):
     place: Place | None = None
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Mapping(Value):
     """A dict. Cells: one `("key", k)` for each known constant key; `rest` is the join of the others.
 

@@ -21,6 +21,8 @@ Changes = dict[tuple[int, object], tuple[Cells, Any, Any]]
 class State:
     """The journal, and the one cell that every operation reads: grad mode."""
 
+    __slots__ = ("journal", "shared")
+
     def __init__(self) -> None:
         self.journal: list[tuple[Cells, Any, Any]] = []
         self.shared: Cells = {"mode": DEFAULT_MODE}
@@ -146,6 +148,8 @@ class Recorded(State):
     `State.undo` goes back over a branch that is open; this goes back over all that has happened. `sections` are the
     stretches between the moments: what each cell held when it was first written in one.
     """
+
+    __slots__ = ("sections",)
 
     def __init__(self) -> None:
         super().__init__()

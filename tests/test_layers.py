@@ -26,7 +26,7 @@ PROJECT = SERVER.parent
 # Above the line: pure. Below it: files, settings, terminals, editors, processes.
 ABOVE = {
     "analyzers", "check", "edits", "facts", "findings", "flow", "insight", "ir", "manual", "memo", "messages", "names", "newer",
-    "notebooks", "project", "reading", "refactor", "reuse", "rule", "state", "summary", "suppress", "text", "torchlib", "units",
+    "notebooks", "project", "reading", "refactor", "reuse", "room", "rule", "state", "summary", "suppress", "text", "torchlib", "units",
     "words",
 }  # fmt: skip
 BELOW = {

@@ -182,6 +182,7 @@ FAR_DOWN = {
     "behind the loop": ("print(best)", "print(best, best)"),
     "below everything": ('"net.pt"', '"net2.pt"'),
     "half a statement": ("print(best)", "print(best"),
+    "a call on the way": ("    best = trainer.fit(epochs)\n    print(best)\n    return net\n", ""),
     "the rest of main": ("    print(best)\n    return net", "    return net"),
 }
 TOO_EARLY = {

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .training import Grad
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Event:
     place: Place
     stack: Frames | None
@@ -28,7 +28,7 @@ class Event:
     branches: int = field(default=0, init=False)  # unknown conditions that it depends on
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Backward(Event):
     """`value.backward(...)`, `torch.autograd.backward(value)` or `torch.autograd.grad(value, ...)`."""
 
@@ -58,7 +58,7 @@ class Backward(Event):
         return "`torch.autograd.grad`" if self.grad else "`backward()`"
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Switch(Event):
     """Grad mode was changed by a call that no block undoes (or by entering a block: `persistent` false)."""
 
@@ -67,7 +67,7 @@ class Switch(Event):
     persistent: bool
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class BareContext(Event):
     """`torch.no_grad()` and the like as a statement that does nothing; `called` false: without parentheses."""
 
@@ -76,14 +76,14 @@ class BareContext(Event):
     in_with: bool = False
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Lost(Event):
     """An operation whose result has no graph although an input had one."""
 
     cut: Cut
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class GradFlag(Event):
     """`x.requires_grad = value`, `x.requires_grad_(value)`, `Variable(x, requires_grad=True)` on some value."""
 
@@ -95,14 +95,14 @@ class GradFlag(Event):
     condition: object = None  # the condition of the `if` around it (IR), and which way this is
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Autocast:
     """One stay in an autocast block that was made there."""
 
     place: Place
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Guard:
     """A condition `... % every == ...` under which something is done once in so many iterations."""
 
@@ -111,7 +111,7 @@ class Guard:
     loops: int  # how many loops were running around the condition
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Step(Event):
     """An optimizer's step; `optimizer` holds `leaves`."""
 
@@ -135,14 +135,14 @@ class Step(Event):
     before: Place | None = None  # another step, if that one has applied the stale ones
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Iterated(Event):
     """Somebody begins to iterate over a data loader."""
 
     loader: Object
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class GraphBreak(Event):
     """In code that runs compiled, a Python number is taken out of a tensor."""
 
@@ -150,14 +150,14 @@ class GraphBreak(Event):
     compiled: Place  # the call of `torch.compile`
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Unwrapped(Event):
     """`wrapper.module` was read of a DataParallel or DistributedDataParallel."""
 
     wrapper: Object
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Clip(Event):
     """Gradients are clipped; `grads` is what each leaf holds then (`training.Grad`)."""
 
@@ -167,7 +167,7 @@ class Clip(Event):
     scaled: bool  # all fresh gradients are still scaled by a GradScaler
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Scaling(Event):
     """A call of a GradScaler's method; `phase` is where it stood with the optimizer since its last update, `before` there."""
 
@@ -179,7 +179,7 @@ class Scaling(Event):
     unscaled: bool  # every gradient is surely there and was surely not scaled
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Kept(Event):
     """In a loop, a tensor with its graph was added to a sum or put into a list.
 
@@ -194,7 +194,7 @@ class Kept(Event):
     carried: bool = False
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Zero(Event):
     """Gradients were cleared."""
 
@@ -203,7 +203,7 @@ class Zero(Event):
     guards: tuple[Guard, ...] = ()
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class OptimizerMade(Event):
     optimizer: Object
     leaves: tuple[Leaf, ...]
@@ -215,7 +215,7 @@ class OptimizerMade(Event):
     options: Args | None = None  # everything that it got
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class ParametersAdded(Event):
     """`optimizer.add_param_group(...)`"""
 
@@ -223,7 +223,7 @@ class ParametersAdded(Event):
     leaves: tuple[Leaf, ...]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Registered(Event):
     """A module got a child or a parameter other than by an attribute: `add_module`, `append`, `model[0] = ...`"""
 
@@ -231,7 +231,7 @@ class Registered(Event):
     value: Value
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Attribute(Event):
     """`owner.name = value` on something that rules care about (a module, a parameter, a tensor)."""
 
@@ -244,7 +244,7 @@ class Attribute(Event):
     straight: bool = False  # every way through the functions that run comes here
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class NotCalled(Event):
     """A bound method that stands as a statement of its own, without parentheses."""
 
@@ -252,7 +252,7 @@ class NotCalled(Event):
     name: str
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Discarded(Event):
     """A call whose result matters and is thrown away: `x.detach()`, `h.zero_grad` ..."""
 
@@ -271,7 +271,7 @@ class _Given:
         return tuple(self.given.places) if self.given is not None else ()
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Called(_Given, Event):
     """A call of a library function or method that a rule asked to see (see `watch` in `interp.py`)."""
 
@@ -303,14 +303,14 @@ def called_event(
     )  # fmt: skip
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class ClassMade(Event):
     """A class statement of the project was run."""
 
     cls: Value
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Made(Event):
     """An instance was made; `init` tells whether `Module.__init__` ran before the first registration."""
 
@@ -322,7 +322,7 @@ class Made(Event):
     leaves: tuple[Leaf, ...] = ()  # the parameters that it came with, if it is made in a forward
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Forward(_Given, Event):
     """A module was called; `modes` are the calls of `train` and `eval` that decide its mode (`facts.Switched`)."""
 
@@ -338,7 +338,7 @@ class Forward(_Given, Event):
     autocast: object = None  # the `Autocast` it runs in
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class DeadTerm(Event):
     """`live + dead`: a scalar without a graph is added to one that has one; `node` is that of the sum."""
 
@@ -346,7 +346,7 @@ class DeadTerm(Event):
     node: Node | None
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Shared(Event):
     """A parameter got the memory of another one, and is not that one: `a.weight.data = b.weight.data`."""
 
@@ -354,7 +354,7 @@ class Shared(Event):
     other: Leaf
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class NoneUsed(Event):
     """An attribute was read of a value that is None there; `leaves` have no gradient, where that is why."""
 
@@ -364,7 +364,7 @@ class NoneUsed(Event):
     leaves: tuple[Leaf, ...] = ()
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Raised(Event):
     """Something that surely raises, which no other event tells: `rule` is the name of the rule that says so."""
 
@@ -374,7 +374,7 @@ class Raised(Event):
     data: dict[str, object] = field(default_factory=dict)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Applied(Event):
     """An update by hand, `w -= rate * w.grad`, of a gradient that holds what the update has applied before; `backward`
     has added to it."""
@@ -383,7 +383,7 @@ class Applied(Event):
     backward: Place
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class InPlace(Event):
     """A tensor was written in place."""
 

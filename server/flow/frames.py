@@ -24,7 +24,7 @@ from . import events
 UNROLL_LIMIT = 6  # a literal sequence this short is passed item by item (`for phase in ("train", "val")`)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Loop:
     mark: int
     cleanups: int
@@ -38,7 +38,7 @@ class Loop:
     continues: list[Changes] = field(default_factory=list)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Frame:
     """One running body of code."""
 

@@ -76,6 +76,14 @@ class OutOfSteps(Exception):
 class Interpreter:
     """Interprets one entry point of a project; afterwards `events` tells what happened."""
 
+    # With slots attributes are read faster than out of a dict, and there is little else that a run does more often.
+    __slots__ = (
+        "_look", "alone", "asking", "assigned", "assigned_e", "at", "borrowed", "compiled", "complete", "condition",
+        "counted", "depth_limit", "events", "executed", "frames", "guesses", "handed", "instance", "made", "notes",
+        "objects", "opened", "project", "read", "reasons", "rests", "running", "scopes", "sized", "stack", "stars",
+        "state", "step_limit", "steps", "unbound", "watch",
+    )  # fmt: skip
+
     def __init__(self, project: Project) -> None:
         self.project = project
         self.state = State()

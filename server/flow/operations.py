@@ -69,7 +69,7 @@ SHAPING = PARTS | frozenset(
 )
 
 
-@dataclass
+@dataclass(slots=True)
 class Inputs:
     """The tensors among an operation's inputs."""
 

@@ -11,8 +11,8 @@ That all places of the part that stays are still right is what the `Spread` is f
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from .. import ir
@@ -29,8 +29,6 @@ EVERY = 60  # steps between two moments: half a millisecond; what keeping one co
 DEPTH = 4  # frames in which a run may be taken up: that of the module, of `main()`, of what that calls
 
 _DEF = re.compile(r"^[ \t]*(?:async[ \t]+)?def\b", re.MULTILINE)
-# What belongs to the running body as it is entered again, and not to the moment.
-_ENTERED = frozenset({"function", "module", "unit", "base"})
 
 T = TypeVar("T")
 
@@ -57,6 +55,8 @@ _FIELDS = (
     "compiled instance assigned assigned_e condition"
 ).split()
 _NESTED = ("opened", "stars", "notes")  # containers of containers
+# Of the body that runs; not what it gets as it is entered again.
+_FRAME = [each.name for each in fields(Frame) if each.name not in ("function", "module", "unit", "base", "scope")]
 
 
 class Moment:
@@ -69,7 +69,7 @@ class Moment:
         self.journal = run.state.journal.copy()
         self.frames = [_frame(frame) for frame in run.frames]
         self.functions = [frame.function for frame in run.frames]
-        self.fields = _fields(vars(run))
+        self.fields = _separate({name: getattr(run, name) for name in _FIELDS})
         self.section = run.state.section()
 
     @property
@@ -84,19 +84,23 @@ class Moment:
         run.look_up_soon()
         run.events, run.objects = run.events[: self.events], run.objects[: self.objects]
         del run.named[self.named :], run.defined[self.defined :]
-        vars(run).update(_fields(self.fields))
+        for name, value in _separate(self.fields).items():
+            setattr(run, name, value)
 
     def restore_frames(self, run: Recorder) -> None:
         """The bodies that run get the names, and all else, that those of the way had. Raises _LostError."""
         if len(run.frames) > len(self.frames):
             raise _LostError
-        for frame, (scope, flags, fields) in zip(run.frames, self.frames, strict=False):
-            vars(frame).update({name: _copy(value) for name, value in fields.items()}, scope=scope)
+        for frame, (scope, flags, values) in zip(run.frames, self.frames, strict=False):
+            frame.scope = scope
             scope.globals, scope.nonlocals, scope.captured = flags
+            for name, value in values.items():
+                setattr(frame, name, _copy(value))
 
 
-def _fields(values: Mapping[str, Any]) -> dict[str, Any]:
-    found = {name: _copy(values[name]) for name in _FIELDS}
+def _separate(values: dict[str, Any]) -> dict[str, Any]:
+    """The same with containers of its own."""
+    found = {name: _copy(value) for name, value in values.items()}
     for name in _NESTED:
         found[name] = {key: _copy(value) for key, value in found[name].items()}
     return found
@@ -104,12 +108,16 @@ def _fields(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _frame(frame: Frame) -> tuple[Scope, tuple[Any, ...], dict[str, Any]]:
     scope = frame.scope
-    fields = {name: _copy(value) for name, value in vars(frame).items() if name not in _ENTERED and name != "scope"}
-    return scope, (scope.globals, scope.nonlocals, scope.captured), fields
+    flags = scope.globals, scope.nonlocals, scope.captured
+    return scope, flags, {name: _copy(getattr(frame, name)) for name in _FRAME}
 
 
 class Recorder(Interpreter):
     """An interpreter that remembers moments of its run."""
+
+    __slots__ = (
+        "_ahead", "_entered", "_frames", "_goal", "_leading", "_way", "defined", "moments", "named",
+    )  # fmt: skip
 
     state: Recorded
 
@@ -161,9 +169,9 @@ class Recorder(Interpreter):
         self._leave(0)
 
     def run_body(self, body: ir.Body) -> bool:
-        step = self._leads_here(body) if self._way else ""
+        step = self._leads_here(body) if self._way and len(self.frames) - self._frames[-1] < 2 else ""
         if not step:
-            return super().run_body(body)
+            return Interpreter.run_body(self, body)
         level = len(self._way)
         self._way[-1] = Stop(self._way[-1].index, step)
         if self._goal is not None and self._goal.way[level - 1].step != step:
@@ -394,9 +402,9 @@ class _Meeting:
                 return False
             if not stop.step:
                 return True
-            one, two = before[stop.index], now[stop.index]
-            if type(one) is not type(two):
+            if stop.index >= len(now) or type(before[stop.index]) is not type(now[stop.index]):
                 return False
+            one, two = before[stop.index], now[stop.index]
             if stop.step == "part":
                 assert isinstance(one, ir.Part) and isinstance(two, ir.Part)
                 if one.index >= len(new.children):

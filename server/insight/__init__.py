@@ -20,6 +20,7 @@ from ..findings import Finding, Place
 from ..flow import events
 from ..messages import listed, tell
 from ..project import Project
+from ..room import roomy
 from ..text import Source
 from ..units import Unit
 from ..words import Found, candidates, meanings, words
@@ -299,6 +300,7 @@ def word_fact(project: Project, path: str, offset: int) -> Fact | None:
     return None
 
 
+@roomy
 def insight(project: Project, path: str, cancelled: Callable[[], bool] | None = None) -> Insight | None:
     """What is known of a file; made anew only if something that was read has changed. Raises check.CancelledError."""
     module = project.module(path)
