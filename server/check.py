@@ -239,12 +239,15 @@ def analyse(project: Project, path: str) -> Analysis:
     if isinstance(known, Analysis):
         return known
     memo: Memo[Analysis] = project.memo("analysis")
+    made = memo.made
 
     def make() -> tuple[Analysis, frozenset[str]]:
         analysis = _analyse(project, path)
         return analysis, analysis.reads
 
     analysis = project.current[path] = memo.get(path, make)
+    if memo.made == made and project.typed == path:
+        project.memo("program").renew(path)  # an edit was undone: the next will be one of this text
     return analysis
 
 

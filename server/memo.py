@@ -95,6 +95,14 @@ class Memo(Generic[T]):
             versions.popitem(last=False)
         return value
 
+    def renew(self, key: Hashable) -> None:
+        """The answer to the present texts, if it is known, is the last that is forgotten."""
+        versions = self._known.get(key)
+        for number in reversed(versions or ()):
+            if all(self._text(path) == text for path, text in versions[number][0].items()):
+                versions.move_to_end(number)
+                return
+
     def forget(self) -> None:
         self._known.clear()
         self._others.clear()

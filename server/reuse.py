@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from .findings import Finding, Place
 from .flow.scopes import bound_by
 from .project import Module
-from .units import Change, Unit, mask
+from .units import OPAQUE, Change, Unit, mask
 
 _DEF = re.compile(r"^[ \t]*(?:async[ \t]+)?def\b", re.MULTILINE)
 
@@ -88,7 +88,7 @@ def _alike(olds: Sequence[Unit], news: Sequence[Unit], change: Change, made: Col
             if members and start >= members[0].start:
                 if not _alike(members, new.children, change, made):
                     return False
-            elif not _unread(old, start, made) and not _only_comments(old, new, change):
+            elif not (_unread(old, start, made) or _only_comments(old, new, change) or _only_prose(old, new, change)):
                 return False
     return True
 
@@ -114,6 +114,29 @@ def _only_comments(old_unit: Unit, new_unit: Unit, change: Change) -> bool:
     after = old.find("\n", end)
     after = len(old) if after < 0 else after
     return _code(here[line:after]) == _code(now[line : after + shift]) and here[after:] == now[after + shift :]
+
+
+def _only_prose(old_unit: Unit, new_unit: Unit, change: Change) -> bool:
+    """Whether all in which two units differ is inside one text that is a statement of its own, as a docstring is."""
+    start, end, shift = change.start - old_unit.start, change.end - old_unit.start, change.shift
+    here, now = _prose_around(old_unit.text, start, end), _prose_around(new_unit.text, start, end + shift)
+    return here is not None and now is not None and (here[0], here[1] + shift) == now
+
+
+def _prose_around(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """The bounds of the text in three quotes around this stretch, if it is a statement of its own."""
+    if '"""' not in text[:start] and "'''" not in text[:start]:
+        return None
+    found = next((m for m in OPAQUE.finditer(text) if m.end() > start), None)
+    if found is None or found[0][:3] not in ('"""', "'''") or not found.start() + 3 <= start <= end <= found.end() - 3:
+        return None
+    masked = mask(text)
+    line = masked.rfind("\n", 0, found.start()) + 1
+    before, rest = masked[:line], masked[found.end() : masked.find("\n", found.end()) % (len(masked) + 1)]
+    if masked[line : found.start()].strip() or rest.strip() or before.endswith(("\\\n", "\\\r\n")):
+        return None
+    inside = sum(map(before.count, "([{")) - sum(map(before.count, ")]}"))
+    return None if inside else found.span()
 
 
 def _code(masked: str) -> list[str]:

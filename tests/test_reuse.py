@@ -107,6 +107,9 @@ class Extra(nn.Module):
 
 
 def encode(net, x):
+    """Takes the features, as
+    they are.
+    """
     # through the network
 
     h = net(x)  # the features
@@ -121,6 +124,8 @@ def helper(a, b=3):
     return a + b
 
 
+NOTE = """a
+    value"""
 net = Net()
 opt = torch.optim.SGD(net.parameters(), lr=0.1)
 for _ in range(9):
@@ -138,6 +143,9 @@ UNSEEN = {
     "a comment in brackets": ("        .mean()", "        # of all\n        .mean()"),
     "a comment behind code": ("  # the features", "  # the features, as they are"),
     "a new comment behind code": ("return a + b", "return a + b  # the sum"),
+    "prose of the module": ('"""\na text', '"""\n# a text'),
+    "a docstring": ("the features, as", "all the features,\n    as"),
+    "a docstring gets a line": ("\n    they are", "\n    # not a comment, they are"),
     "blank lines": ("\n\n@static", "\n\n\n\n@static"),
     "blank lines in a function": ("\n\n    h = net(x)", "\n\n\n\n    h = net(x)"),
     "a function that nothing calls": ("return a + b", "c = a * b\n    return c"),
@@ -158,7 +166,8 @@ SEEN = {
     "code that becomes a comment": ("    opt.zero_grad()", "    # opt.zero_grad()"),
     "a comment that becomes code": ("    # through the network", "    net.requires_grad_(False)"),
     "the end of a mark of a comment": ("  # the features", "  .detach()# the features"),
-    "in a text": ('"""\na text', '"""\n# a text'),
+    "the end of a docstring": ('they are.\n    """', 'they are.\n    """ + ""'),
+    "a text that is a value": ('"""a\n    value"""', '"""a new\n    value"""'),
     "a name": ("def helper(a", "def helped(a"),
     "another decorator": ("@staticmethod\ndef helper", "@torch.no_grad()\ndef helper"),
     "a decorator": ("def encode", "@torch.no_grad()\ndef encode"),
