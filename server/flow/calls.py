@@ -229,7 +229,10 @@ def enter_function(run: Interpreter, func: Function, args: Args, e: ir.Expr | No
     run.read.add(func.module.path)
     if run.alone and func.module.path in run.borrowed:
         run.read |= run.borrowed[func.module.path]  # they may have been made for a function that was judged before
-    depth = sum(1 for f in run.frames if f.function is not None and f.function.code is code)
+    depth = 0
+    for frame in run.frames:
+        if frame.function is not None and frame.function.code is code:
+            depth += 1
     if len(run.frames) > run.depth_limit or depth >= 2 or (run.alone and _in_base_init(run, func)):
         for value in args.all():
             escape(run, value)
