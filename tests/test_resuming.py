@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import random
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from fixture import MemoryFiles
 
 from gradline import check as engine
+from gradline import flow
 from gradline.check import CancelledError, check
 from gradline.flow import Edited, Flow, interp, resuming
 from gradline.project import Project
@@ -159,11 +161,11 @@ class Typing:
         analysis = engine.analyse(project, PATH)
         spread = project.edited.spread if isinstance(project.edited, Edited) else None
         happened: list[object] = []
-        for flow in self.flows:
-            for event in flow.events:
+        for passed in self.flows:
+            for event in passed.events:
                 place = spread.real(event.place) if spread is not None and event.place is not None else event.place
                 happened.append((type(event), place, len(event.loops), event.branches))
-            happened += [flow.complete, len(flow.objects), sorted(flow.read)]
+            happened += [passed.complete, len(passed.objects), sorted(passed.read)]
         said = sorted(map(repr, analysis.findings)), analysis.notes, sorted(analysis.reads)
         project.memo("analysis").forget()
         project.memo("program").forget()
@@ -393,3 +395,37 @@ def test_a_state_is_set_back_whatever_was_done_since() -> None:
     assert cells == between
     state.rewind(section)
     assert cells == kept
+
+
+MAKERS = {"Object", "Leaf", "Mapping", "Sequence", "Storage", "Scope", "Class"}
+# What these write into was made by them, or is made by whoever calls them.
+FILL_NEW = {"fill", "fill_fields", "initialize", "instance_alone", "t_from_pretrained", "call_module_method"}
+
+
+def written_directly(function: ast.FunctionDef) -> Iterator[str]:
+    """What a function writes into the dicts of a value that it has not made."""
+    made: set[str] = set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and ast.unparse(node.value.func) in MAKERS:
+            made |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    for node in ast.walk(function):
+        owner: ast.expr | None = None
+        for target in node.targets if isinstance(node, ast.Assign) else ():
+            if isinstance(target, ast.Subscript):
+                owner = target.value
+        changing = ("update", "pop", "setdefault", "clear")
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in changing:
+            owner = node.func.value
+        kept = isinstance(owner, ast.Attribute) and owner.attr in ("cells", "attrs", "names")
+        if kept and ast.unparse(owner).rpartition(".")[0] not in made:
+            yield f"{function.name}: {ast.unparse(node)}"
+
+
+def test_what_may_have_been_there_before_is_written_by_the_state() -> None:
+    """Else it would still be there when a run is set back."""
+    found: list[str] = []
+    for path in Path(flow.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and node.name not in FILL_NEW:
+                found += written_directly(node)
+    assert found == []
