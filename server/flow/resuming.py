@@ -49,12 +49,12 @@ def _copy(value: T) -> T:
     return value.copy() if isinstance(value, (dict, list, set)) else value  # type: ignore[return-value]
 
 
-# What an interpreter knows besides what its state holds; all of it plain, or containers that are copied.
-_FIELDS = (
-    "steps sized complete at stack scopes running opened reasons counted stars unbound executed made read rests notes "
-    "compiled instance assigned assigned_e condition"
-).split()
-_NESTED = ("opened", "stars", "notes")  # containers of containers
+# What a run has for all its time, or is set back in a way of its own; whatever else an interpreter knows is plain, or
+# containers that are copied.
+_OWN_WAY = frozenset(
+    "project state events objects frames handed watch asking guesses alone step_limit depth_limit _look".split()
+)
+_FIELDS = [name for name in Interpreter.__slots__ if name not in _OWN_WAY]
 # Of the body that runs; not what it gets as it is entered again.
 _FRAME = [each.name for each in fields(Frame) if each.name not in ("function", "module", "unit", "base", "scope")]
 
@@ -100,10 +100,10 @@ class Moment:
 
 def _separate(values: dict[str, Any]) -> dict[str, Any]:
     """The same with containers of its own."""
-    found = {name: _copy(value) for name, value in values.items()}
-    for name in _NESTED:
-        found[name] = {key: _copy(value) for key, value in found[name].items()}
-    return found
+    return {
+        name: {key: _copy(inner) for key, inner in value.items()} if isinstance(value, dict) else _copy(value)
+        for name, value in values.items()
+    }
 
 
 def _frame(frame: Frame) -> tuple[Scope, tuple[Any, ...], dict[str, Any]]:
