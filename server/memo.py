@@ -97,8 +97,8 @@ class Memo(Generic[T]):
 
     def renew(self, key: Hashable) -> None:
         """The answer to the present texts, if it is known, is the last that is forgotten."""
-        versions = self._known.get(key)
-        for number in reversed(versions or ()):
+        versions = self._known.get(key, OrderedDict())
+        for number in reversed(versions):
             if all(self._text(path) == text for path, text in versions[number][0].items()):
                 versions.move_to_end(number)
                 return

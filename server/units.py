@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import functools
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -131,16 +132,21 @@ class Unit:
 
 
 class Units(tuple[Unit, ...]):
-    """The units of `text`, in order. `good` is the cut that the bounds were taken from if the text is broken."""
+    """The units of `text`, in order. `good` is the cut that the bounds were taken from if the text is broken, and `plain`
+    the one without its help."""
 
     text: str
     good: Units | None
+    plain: Units
+    closed: bool  # each unit closes the brackets that it opens, and none before it: what is below has no part in it
 
     @classmethod
-    def of(cls, text: str, units: list[Unit], good: Units | None = None) -> Units:
+    def of(cls, text: str, units: list[Unit], good: Units | None = None, closed: bool = False) -> Units:
         made = cls(units)
         made.text = text
         made.good = good
+        made.plain = made
+        made.closed = closed
         return made
 
 
@@ -150,17 +156,81 @@ def cut(text: str, anchor: tuple[Unit, ...] | None = None) -> Units:
     `anchor` is the result for the text before the edit: if the new text has a broken unit, the units before and after
     the edit keep the bounds that they had in the last text without one.
     """
-    masked = mask(text)
-    pieces = statements(masked, 0, len(masked), "")
-    fresh = Units.of(text, [Unit(p.start, text[p.start : p.end], _shape(text, masked, p, "")) for p in pieces])
     if not isinstance(anchor, Units):
-        return fresh
+        return _whole(text)
+    fresh = _around_edit(anchor.plain, text) or _whole(text)
     good = anchor if anchor.good is None else anchor.good
     known = {unit.text for unit in good}
     if not any(unit.broken for unit in fresh if unit.text not in known):
         return fresh
     edit = _Edit(good.text, text)
-    return Units.of(text, [edit.unit(span) for span in edit.spans(good, 0, len(text), "")], good)
+    made = Units.of(text, [edit.unit(span) for span in edit.spans(good, 0, len(text), "")], good)
+    made.plain = fresh
+    return made
+
+
+def _whole(text: str) -> Units:
+    masked = mask(text)
+    pieces = statements(masked, 0, len(masked), "")
+    units = [Unit(p.start, text[p.start : p.end], _shape(text, masked, p, "")) for p in pieces]
+    return Units.of(text, units, closed=_are_closed(masked, pieces))
+
+
+# Units around an edit that are cut again, and have to come out as they were: a clause may belong to the statement
+# before it or to the one before that, and a decorator to what follows.
+BEFORE, AFTER = 2, 1
+
+
+def _around_edit(old: Units, text: str) -> Units | None:
+    """The same as `_whole`, of the text after an edit, for the cost of the units around it; None if they don't tell.
+
+    They do if the units before and after come out as they were and nothing that is open in between (a string, a
+    bracket, a line that goes on) can reach further.
+    """
+    if not old.closed:
+        return None
+    start, end, shift = Change.between(old.text, text)
+    first = max(0, bisect_left(old, start, key=_end_of) - BEFORE)
+    behind = bisect_right(old, end, key=_start_of) + AFTER
+    if first == 0 and behind >= len(old):
+        return None
+    begin = old[first].start if first else 0
+    stop = old[behind].start + shift if behind < len(old) else len(text)
+    part = text[begin:stop]
+    masked = mask(part)
+    if behind < len(old) and (
+        not masked.endswith("\n") or masked.endswith(("\\\n", "\\\r\n")) or _CLAUSE.match(text, stop) is not None
+    ):
+        return None
+    pieces = statements(masked, 0, len(masked), "")
+    known = [(unit.start - begin, unit.end - begin) for unit in old[first : first + BEFORE if first else 0]]
+    last = old[behind - 1] if behind < len(old) else None
+    if [piece[:2] for piece in pieces[: len(known)]] != known:
+        return None
+    if last is not None and (not pieces or pieces[-1][:2] != (last.start + shift - begin, last.end + shift - begin)):
+        return None
+    if not _are_closed(masked, pieces):
+        return None
+    made = [Unit(begin + p.start, part[p.start : p.end], _shape(part, masked, p, "")) for p in pieces]
+    moved = [Unit(unit.start + shift, unit.text, unit.shape) for unit in old[behind:]]
+    return Units.of(text, [*old[:first], *made, *moved], closed=True)
+
+
+def _start_of(unit: Unit) -> int:
+    return unit.start
+
+
+def _end_of(unit: Unit) -> int:
+    return unit.end
+
+
+def _are_closed(masked: str, pieces: list[Piece]) -> bool:
+    """Whether each piece has as many brackets that close as such that open."""
+    count = masked.count
+    return all(
+        count("(", a, b) + count("[", a, b) + count("{", a, b) == count(")", a, b) + count("]", a, b) + count("}", a, b)
+        for a, b, _ in pieces
+    )
 
 
 # ---------------------------------------------------------------- masking
@@ -493,8 +563,7 @@ class Change(NamedTuple):
     def between(cls, old: str, new: str) -> Change:
         """The one change between what both begin and end with."""
         start = _common(old, new)
-        kept = min(len(old), len(new)) - start
-        end = len(old) - _common(old[len(old) - kept :][::-1], new[len(new) - kept :][::-1])
+        end = len(old) - _common_end(old, new, min(len(old), len(new)) - start)
         return cls(start, end, len(new) - len(old))
 
     def moved(self, at: int) -> int:
@@ -576,6 +645,18 @@ def _common(a: str, b: str) -> int:
     while low < high:
         middle = (low + high + 1) // 2
         if a[low:middle] == b[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _common_end(a: str, b: str, most: int) -> int:
+    """How many characters, `most` of them, two texts end with in common."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if a[len(a) - middle : len(a) - low] == b[len(b) - middle : len(b) - low]:
             low = middle
         else:
             high = middle - 1

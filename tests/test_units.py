@@ -242,3 +242,123 @@ def test_masked_text_keeps_its_length() -> None:
     assert "(" not in masked
     assert "open" not in masked
     assert units.mask('"""\nx = 1', closed=True) == '"""\nx = 1'
+
+
+# ---------------------------------------------------------------- after an edit
+
+FILE = '''import os
+
+
+@first
+def a(x):
+    return (x
+            + 1)
+
+
+if os:
+    b = 1
+x = 2
+c = """a text
+"""
+
+
+class D:
+    def e(self):
+        return 1
+
+    f = 2
+
+
+def g():
+    pass
+
+
+y = [
+    1,
+]
+z = 3
+'''
+# What reaches further than the units around it.
+OPENED = (
+    "\n(\n",
+    '\n"""\n',
+    "\nx = 1 + \\\n",
+    "\nif x:\n",
+    "\n@second\n",
+    "\nelse:\n    pass\n",
+    "\nx = 'a\\\n",
+    "\nclass E:\n",
+    "\n)\n",
+)
+PIECES = (
+    *OPENED,
+    "\n# (\n",
+    "\nx = 4\n",
+    "\n\n\n",
+    "()",
+    "'('",
+    "\\",
+    '"',
+    "\r\n",
+    "\f",
+    "    ",
+    "é",
+    "\nelif y:\n    pass\n",
+    "[\n]",
+)
+
+
+def shown(cut: units.Units | None) -> list[tuple[int, str, object]] | None:
+    return None if cut is None else [(unit.start, unit.text, _shown(unit.shape)) for unit in cut]
+
+
+def _shown(shape: units.Shape) -> object:
+    children = [(start, end, _shown(child)) for start, end, child in shape.children]
+    return shape.kind, shape.name, shape.is_def, shape.regions, children
+
+
+@pytest.mark.parametrize("piece", [*OPENED, "\nx = 4\n"])
+def test_after_an_edit_anywhere_the_cut_is_that_of_the_whole_text(piece: str) -> None:
+    """Also where what is put in reaches down to the end, or a clause comes to belong to what is above."""
+    old = units.cut(FILE)
+    near = 0
+    for at in range(len(FILE) + 1):
+        text = FILE[:at] + piece + FILE[at:]
+        whole, after = units._whole(text), units._around_edit(old, text)
+        near += after is not None
+        assert after is None or shown(after) == shown(whole), text
+        if after is not None:  # and back
+            assert shown(units._around_edit(after, FILE)) in (None, shown(old)), text
+    assert near > len(FILE) // 2 or piece in OPENED
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_cut_after_random_edits(seed: int) -> None:
+    dice = random.Random(seed)
+    near = 0
+    for path in dice.sample(corpus(), 20):
+        source = path.read_bytes().decode("utf-8", "replace")[:20_000]
+        cut = units._whole(source)
+        for _ in range(12):
+            at = dice.randrange(len(source) + 1)
+            gone = dice.choice((0, 0, 0, 1, 1, 7, 90))
+            put = dice.choice((*PIECES, source[at : at + 40], "word", " "))
+            source = source[:at] + put + source[at + gone :]
+            after, whole = units._around_edit(cut, source), units._whole(source)
+            near += after is not None
+            assert after is None or shown(after) == shown(whole), path
+            cut = after or whole
+    assert near > 30
+
+
+def test_only_what_is_around_an_edit_is_cut_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = FILE.replace("z = 3\n", "") * 50
+    cut = units.cut(source)
+    masked: list[int] = []
+    mask = units.mask
+    monkeypatch.setattr(units, "mask", lambda text, closed=False: masked.append(len(text)) or mask(text, closed))
+    at = source.index("return 1", len(source) // 2)
+    assert shown(units.cut(source[:at] + "x = 1; " + source[at:], cut)) == shown(
+        units._whole(source[:at] + "x = 1; " + source[at:])
+    )
+    assert masked[0] < 2 * len(FILE)
