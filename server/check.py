@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from . import ir, reuse
 from .findings import Finding, Place
-from .flow import Flow, StoppedError, edited, interpret, is_script, lone, program
+from .flow import Flow, StoppedError, acts, edited, interpret, is_script, lone, program
 from .memo import Memo, Recent
 from .project import Module, Project
 from .room import roomy
@@ -291,13 +291,13 @@ def _program(project: Project, module: Module, wanted: Callable[[str, str], bool
     memo: Memo[_Program] = project.memo("program")
 
     def make() -> tuple[_Program, frozenset[str]]:
+        if not acts(module, wanted):
+            return _Program((), (), {}, {}), frozenset({module.path})
         editing = edited(project, module)
         spread = editing.spread if editing is not None else None
         with project.standing_in(spread.module) if spread is not None else contextlib.nullcontext():
-            flow = program(project, module, wanted, editing=editing)
-            said = tuple(_said(flow)) if flow is not None else ()
-        if flow is None:
-            return _Program((), (), {}, {}), frozenset({module.path})
+            flow = program(project, module, editing=editing)
+            said = tuple(_said(flow))
         modules = {path: project.module(path) for path in flow.read}
         made, entered = flow.made, flow.entered
         if spread is not None:

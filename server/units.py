@@ -111,6 +111,13 @@ class Unit:
             self._children = tuple([Unit(start + a, text[a:b], shape) for a, b, shape in self.shape.children])
         return self._children
 
+    def moved(self, shift: int) -> Unit:
+        """The same unit where it stands after an edit above it; what was made of its text is not made again."""
+        unit = Unit(self.start + shift, self.text, self.shape)
+        if self._children is not None:
+            unit._children = tuple([child.moved(shift) for child in self._children])
+        return unit
+
     @property
     def ir(self) -> ir.Body:
         """The statements, positions from `start`; a `Part(at, k)` in them stands for those of `children[k]`."""
@@ -212,7 +219,7 @@ def _around_edit(old: Units, text: str) -> Units | None:
     if not _are_closed(masked, pieces):
         return None
     made = [Unit(begin + p.start, part[p.start : p.end], _shape(part, masked, p, "")) for p in pieces]
-    moved = [Unit(unit.start + shift, unit.text, unit.shape) for unit in old[behind:]]
+    moved = [unit.moved(shift) for unit in old[behind:]]
     return Units.of(text, [*old[:first], *made, *moved], closed=True)
 
 

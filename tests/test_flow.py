@@ -375,8 +375,7 @@ def test_a_loop_inside_two_others_goes_another_way_the_second_time(before: str, 
     project = Project(memory)
     module = project.module("/project/main.py")
     assert module is not None
-    flow = program(project, module, lambda name, text: False)
-    assert flow is not None
+    flow = program(project, module)
     backward = list(flow.of(events.Backward))[-1]
     assert len(set(backward.reached)) == 2, "the weights of both layers"
 
@@ -403,8 +402,8 @@ def backwards(source: str) -> list[events.Backward]:
     project = Project(MemoryFiles({"main.py": source}))
     module = project.module("/project/main.py")
     assert module is not None
-    flow = program(project, module, lambda name, text: False)
-    assert flow is not None and flow.complete
+    flow = program(project, module)
+    assert flow.complete
     return list(flow.of(events.Backward))
 
 

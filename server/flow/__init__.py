@@ -155,22 +155,18 @@ def interpret(project: Project, module: Module, wanted: Wanted, watch: Watch | N
 
     What a flow's objects hold is to be asked before the next flow is: what a function has done is undone then.
     """
-    whole = program(project, module, wanted, watch)
+    whole = program(project, module, watch) if watch is not None or acts(module, wanted) else None
     if whole is not None:
         yield whole
     yield from lone(project, module, wanted, whole.entered if whole is not None else frozenset(), watch)
 
 
-def program(
-    project: Project, module: Module, wanted: Wanted, watch: Watch | None = None, editing: Edited | None = None
-) -> Flow | None:
-    """Run a module's top level as a script; None if it does nothing besides defining.
+def program(project: Project, module: Module, watch: Watch | None = None, editing: Edited | None = None) -> Flow:
+    """Run a module's top level as a script.
 
     `editing`: what was run before the last edit is not run again, and all places are those of the spread file, which
     the project has to have in the place of the real one.
     """
-    if watch is None and not any(_acts(unit, wanted) for unit in module.units) and not _runs_own(module):
-        return None
     if editing is not None:
         return _flow(editing.run(project, _guarded), editing.spread.module, True)
     run = Interpreter(project)
@@ -236,7 +232,12 @@ def _new_for_functions(project: Project) -> Interpreter:
 
 def is_script(module: Module) -> bool:
     """Whether a module's top level does something besides defining."""
-    return any(_acts(unit, lambda name, text: False) for unit in module.units) or _runs_own(module)
+    return acts(module, lambda name, text: False)
+
+
+def acts(module: Module, wanted: Wanted) -> bool:
+    """Whether a module's top level does something besides defining, or may be the place of a finding."""
+    return any(_acts(unit, wanted) for unit in module.units) or _runs_own(module)
 
 
 _CALL = re.compile(r"^[A-Za-z_][\w.]*\(|^(?:for|while|with|async)\b")
@@ -310,6 +311,7 @@ __all__ = [
     "Flow",
     "Function",
     "StoppedError",
+    "acts",
     "edited",
     "events",
     "functions",
