@@ -12,7 +12,7 @@ import hashlib
 import os
 import stat
 import sysconfig
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import pathspec
@@ -25,7 +25,9 @@ from .patterns import gitignore
 
 MARKERS = ("pyproject.toml", "gradline.toml", ".gradline.toml", "setup.py", "setup.cfg", ".git", ".hg")
 IGNORE_FILES = (".gitignore", ".ignore")  # the later one wins, as in ripgrep and ruff
+SETTINGS = frozenset(("pyproject.toml", "gradline.toml", ".gradline.toml", *IGNORE_FILES))
 ENVIRONMENTS = (".venv", "venv", "env", ".env")  # looked for in the project's root and above
+TURN = 200  # files whose stamps are looked at before others have a turn: a millisecond
 MAX_TEXT = 1_000_000  # bytes of an ignore file, a `.pth` file or a `pyvenv.cfg`; real ones have a few hundred
 MAX_LINES = 1_000_000  # of one program; each costs some hundred bytes of memory to read
 MAX_BYTES = 50_000_000  # a Python text longer than this is data; reading it would only cost memory
@@ -42,6 +44,28 @@ class Problem(NamedTuple):
 def normal(path: str) -> str:
     """`path` absolute, without `.` and `..`, with `/` between the names; `~` is the user's home."""
     return paths.spelled(os.path.abspath(os.path.expanduser(path)))
+
+
+class _Stamp(NamedTuple):
+    """By which a file or folder is seen to be another one."""
+
+    time: int
+    size: int
+
+
+def _stamp(path: str) -> _Stamp | None:
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return _Stamp(status.st_mtime_ns, 0 if stat.S_ISDIR(status.st_mode) else status.st_size)
+
+
+def _counts(name: str, is_dir: bool) -> bool:
+    """Whether it may be a program, lead to one, or hold settings."""
+    if is_dir:
+        return name != "__pycache__" and not name.startswith(".")
+    return name.endswith((".py", ".ipynb")) or name in SETTINGS
 
 
 def _hash(data: bytes) -> bytes:
@@ -92,6 +116,30 @@ class _Ignores(NamedTuple):
         return False
 
 
+def _is_dir(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False  # a link in a circle
+
+
+def _list(folder: str) -> dict[str, bool]:
+    listing: dict[str, bool] = {}
+    try:
+        with os.scandir(paths.listable(folder or "/")) as entries:
+            for entry in entries:
+                try:
+                    if entry.is_dir():
+                        listing[entry.name] = True
+                    elif entry.is_file():
+                        listing[entry.name] = False
+                except OSError:
+                    continue  # a link in a circle
+    except (OSError, ValueError):
+        pass  # a folder that isn't there, or that we may not see, holds nothing to import
+    return listing
+
+
 class Disk:
     """The files below `roots` (the workspace) and those that they import. Listings are remembered until `forget`."""
 
@@ -109,6 +157,8 @@ class Disk:
         self.walked: set[str] = set()  # the folders whose files were asked for
         self._environ = environ
         self._listings: dict[str, dict[str, bool]] = {}
+        self._stamps: dict[str, _Stamp | None] = {}  # of the files that were read, and those with settings
+        self._held: dict[str, tuple[_Stamp | None, frozenset[str]]] = {}  # of the folders: what counts there
         self._search: dict[str, list[str]] = {}
         self._sites: dict[str, tuple[str, ...]] = {}
         self._project_roots: dict[str, str] = {}  # of the files in a folder
@@ -122,7 +172,8 @@ class Disk:
         asked = path in self._asked  # a dependency that can't be read is no failure of the check
         try:
             with open(path, "rb") as file:
-                size = os.fstat(file.fileno()).st_size
+                size = (status := os.fstat(file.fileno())).st_size
+                self._stamps[path] = _Stamp(status.st_mtime_ns, size)
                 data = file.read(MAX_BYTES + 1) if size <= MAX_BYTES else b""
             if max(size, len(data)) > MAX_BYTES:
                 # in a folder such a file is data; who names it wants it checked
@@ -204,6 +255,35 @@ class Disk:
         self._project_roots.clear()
         self.problems.clear()
 
+    def altered(self, besides: Container[str] = ()) -> Iterator[tuple[str, bool] | None]:
+        """The files that are not as they were when they were read or their folder was looked into, and whether they
+        have come or gone; None now and then. `touched` is to be called with those that have been dealt with."""
+        for number, (path, before) in enumerate(list(self._stamps.items())):
+            if path not in besides and (now := _stamp(path)) != before:
+                yield path, now is None or before is None
+            if number % TURN == 0:
+                yield None
+        for number, (folder, (before, names)) in enumerate(list(self._held.items())):
+            if (now := _stamp(folder or "/")) != before:
+                present = frozenset(name for name, is_dir in _list(folder).items() if _counts(name, is_dir))
+                for name in names ^ present:
+                    path = f"{folder.rstrip('/')}/{name}"
+                    yield (
+                        path if _counts(name, False) else f"{path}/__init__.py",
+                        True,
+                    )  # a folder is what it may lead to
+                if names == present:  # something that does not count has come or gone
+                    self._held[folder] = now, names
+            if number % TURN == 0:
+                yield None
+
+    def touched(self, paths: Iterable[str]) -> None:
+        """Files have come, gone or changed: they are looked at anew when they are asked for."""
+        self.forget()
+        self._held.clear()
+        for path in paths:
+            self._stamps.pop(path, None)
+
     def digest(self, path: str) -> bytes | None:
         """A hash of the bytes of a file; None if it can't be read."""
         try:
@@ -277,20 +357,17 @@ class Disk:
         """What lies in a folder: name to whether it is a folder. Sockets, pipes and dead links are left out."""
         listing = self._listings.get(folder)
         if listing is None:
-            listing = self._listings[folder] = {}
-            try:
-                with os.scandir(paths.listable(folder or "/")) as entries:
-                    for entry in entries:
-                        try:
-                            if entry.is_dir():
-                                listing[entry.name] = True
-                            elif entry.is_file():
-                                listing[entry.name] = False
-                        except OSError:
-                            continue  # a link in a circle
-            except (OSError, ValueError):
-                pass  # a folder that isn't there, or that we may not see, holds nothing to import
+            before = _stamp(folder or "/")
+            listing = self._listings[folder] = _list(folder)
+            self._hold(folder, before, listing)
         return listing
+
+    def _hold(self, folder: str, before: _Stamp | None, listing: Mapping[str, bool]) -> None:
+        """Remembers a folder as it was when it was looked into."""
+        names = frozenset(name for name, is_dir in listing.items() if _counts(name, is_dir))
+        self._held[folder] = before, names
+        for name in names & SETTINGS:
+            self._stamps.setdefault(f"{folder.rstrip('/')}/{name}", _stamp(f"{folder}/{name}"))
 
     def _walk(self, top: str) -> Iterator[str]:
         ignores = self._ignores_above(top)
@@ -300,6 +377,7 @@ class Disk:
         while stack:
             folder, ignores = stack.pop()
             self.walked.add(folder)
+            before = _stamp(folder)
             settings = self.configuration.for_folder(folder)
             ignores = self._with_ignores_of(folder, ignores) if settings.respect_gitignore else _Ignores()
             try:
@@ -309,6 +387,7 @@ class Disk:
                 gone = error.errno == errno.ENOENT
                 self._problem(folder, f"can't be listed: {_reason(error)}", fatal=not gone)
                 continue
+            self._hold(folder, before, {entry.name: _is_dir(entry) for entry in listing})
             for entry in listing:
                 path = f"{folder.rstrip('/')}/{entry.name}"
                 try:

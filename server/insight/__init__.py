@@ -134,7 +134,12 @@ class Insight:
         return marks.line_end(self.source, line)
 
     def where(self, place: Place) -> str:
-        """How a reader finds a place: "line 12", "utils/data.py:13"."""
+        """How a reader finds a place: "line 12", "cell 3, line 2", "utils/data.py:13"."""
+        present = self._project.source(self.path) or self.source  # numbers of cells change with cells that are no code
+        cells = present.cells if present.text == self.source.text else self.source.cells
+        if place.path == self.path and cells is not None:
+            cell, line, _ = cells.position(place.start)
+            return tell("cell {cell}, line {n}", cell=cell + 1, n=line + 1)
         if place.path == self.path:
             return tell("line {n}", n=self.line_of(place.start) + 1)
         source = self._project.source(place.path)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
-from .convert import path_of
+from .watching import PATTERNS
 
 if TYPE_CHECKING:
     from .server import GradlineServer
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 SECTION = "gradline"
-WATCHED = ("**/*.{py,ipynb}", "**/{pyproject,gradline,.gradline}.toml", "**/{.gitignore,.ignore}", "**/pyvenv.cfg")
 CHOICES = {"diagnosticMode": ("openFiles", "project"), "inlayHints": ("off", "cuts", "all")}
 
 
@@ -67,8 +66,8 @@ def register(server: GradlineServer) -> None:
         server.started()
         workspace = server.client_capabilities.workspace
         wanted = []
-        if workspace and workspace.did_change_watched_files and workspace.did_change_watched_files.dynamic_registration:
-            watchers = [types.FileSystemWatcher(pattern) for pattern in WATCHED]
+        if server.watch.is_asked():
+            watchers = [types.FileSystemWatcher(pattern) for pattern in PATTERNS]
             wanted.append(
                 types.Registration(
                     "gradline-files",
@@ -99,16 +98,6 @@ def register(server: GradlineServer) -> None:
     async def folders(params: types.DidChangeWorkspaceFoldersParams) -> None:
         server.use_folders()
         await pull(server)
-
-    @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
-    def watched(params: types.DidChangeWatchedFilesParams) -> None:
-        paths = [path_of(change.uri) for change in params.changes]
-        server.engine.touch(paths)
-        created = any(change.type != types.FileChangeType.Changed for change in params.changes)
-        if created or any(not path.endswith((".py", ".ipynb")) for path in paths):
-            server.analysis.rescan()
-        else:
-            server.analysis.refresh()
 
 
 async def pull(server: GradlineServer) -> bool:

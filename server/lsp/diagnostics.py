@@ -1,4 +1,4 @@
-"""Diagnostics: pushed to clients that cannot ask for them, else given when asked, with result ids."""
+"""Diagnostics: given when asked, with result ids, to clients that can be told to ask again; else pushed."""
 
 from __future__ import annotations
 
@@ -29,8 +29,14 @@ class Publisher:
 
     @property
     def is_pulled(self) -> bool:
-        """Whether the client asks for diagnostics. One that could may say that it wants them pushed all the same."""
-        return self._server.client_has("text_document.diagnostic") and self._server.options.get("diagnostics") != "push"
+        """Whether the client asks for diagnostics. One that could may say that it wants them pushed all the same.
+
+        One that cannot be told to ask again, as Neovim, would keep what an edit of another file has changed.
+        """
+        if not self._server.client_has("text_document.diagnostic") or self._server.options.get("diagnostics") == "push":
+            return False
+        is_refreshed = self._server.client_has("workspace.diagnostics.refresh_support")
+        return is_refreshed or not self._server.client_has("text_document.publish_diagnostics")
 
     def show(self, paths: list[str], edited: bool) -> None:
         """The findings of these files are to be shown anew; `edited`: because the client has edited the one file."""

@@ -6,7 +6,7 @@ from `project.Project` and `check`; a test may put anything else in its place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..findings import Finding, Place
@@ -52,6 +52,11 @@ class Engine(Protocol):
 
     def touch(self, paths: Iterable[str]) -> None:
         """Files (settings among them) that were made, changed or removed on the disk."""
+        ...
+
+    def altered(self) -> Iterator[tuple[str, bool] | None]:
+        """The files that have changed on the disk and were not touched since, and whether they have come or gone; None
+        now and then, when other work may come before."""
         ...
 
     def source(self, path: str) -> Source | None: ...

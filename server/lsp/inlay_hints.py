@@ -52,11 +52,8 @@ def _hint(
     server: GradlineServer, view: View, offset: int, label: str, tooltip: str, origin: Place | None
 ) -> types.InlayHint:
     location = server.location(origin) if origin else None
-    if location is not None:
-        line = location.range.start.line + 1
-        elsewhere = "" if location.uri == view.uri else f"{location.uri.rpartition('/')[2]}:"
-        where = f"{elsewhere}{line}" if elsewhere else tell("line {n}", n=line)
-        label = f"{label} {where}"
+    if origin is not None and location is not None:
+        label = f"{label} {_where(server, view, origin, location)}"
     part = types.InlayHintLabelPart(label, tooltip=None, location=location)
     hint = types.InlayHint(position=view.range(offset, offset).start, label=[part], padding_left=True)
     if server.client_resolves("text_document.inlay_hint", "tooltip"):
@@ -64,6 +61,20 @@ def _hint(
     else:
         hint.tooltip = _tooltip(server, tooltip, origin)
     return hint
+
+
+def _where(server: GradlineServer, view: View, origin: Place, location: types.Location) -> str:
+    """Where a hint leads: "line 12" here, "cell 3, line 2" in this notebook, "data.py:13" elsewhere."""
+    line = location.range.start.line + 1
+    if location.uri == view.uri:
+        return tell("line {n}", n=line)
+    source = server.engine.source(origin.path)
+    name = origin.path.rpartition("/")[2]
+    if source is None or source.cells is None or not source.cells.cells:
+        return f"{name}:{line}"
+    cell = source.cells.position(origin.start)[0] + 1
+    said = tell("cell {cell}, line {n}", cell=cell, n=line)
+    return said if origin.path == view.path else f"{name} {said}"
 
 
 def _tooltip(server: GradlineServer, tooltip: str, origin: Place | None) -> types.MarkupContent | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from .. import check as engine
@@ -83,11 +83,14 @@ class Local:
             self._renew()
             return
         self._files = None
-        self._workspace.disk.forget()
+        self._workspace.disk.touched(paths)
         for path in paths:
             self._found.pop(path, None)  # it may be gone; if not, it is checked again
             if path not in self._open:
                 self._tell(path, None)
+
+    def altered(self) -> Iterator[tuple[str, bool] | None]:
+        return self._workspace.disk.altered(self._open)
 
     def source(self, path: str) -> Source | None:
         return self._open.get(path) or self._workspace.source(path)

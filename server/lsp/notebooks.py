@@ -10,14 +10,11 @@ from .. import notebooks
 from ..text import Source
 from . import convert
 
+# All cells, as cells are counted: people and the probe say "cell 3" of the third one, whatever is in the others.
 OPTIONS = types.NotebookDocumentSyncOptions(
-    notebook_selector=[
-        types.NotebookDocumentFilterWithCells(
-            notebook="jupyter-notebook", cells=[types.NotebookCellLanguage(language="python")]
-        )
-    ],
-    save=True,
+    notebook_selector=[types.NotebookDocumentFilterWithNotebook(notebook="jupyter-notebook")], save=True
 )
+LANGUAGES = ("python", "python3")  # what clients call it
 
 
 class Cell:
@@ -42,7 +39,9 @@ class Notebook:
     ) -> None:
         self.uri = document.uri
         self.path = path_of(document.uri)
-        self._texts = {item.uri: Cell(item.uri, item.version, item.text) for item in texts}
+        self._texts = {
+            item.uri: Cell(item.uri, item.version, item.text) for item in texts if item.language_id in LANGUAGES
+        }
         self._order = [cell.document for cell in document.cells]
         self._join()
 
@@ -55,13 +54,19 @@ class Notebook:
         """Each cell with the offset in the program at which its text stands."""
         return list(zip(self._shown, self._starts, strict=True))
 
-    def change(self, change: types.NotebookDocumentChangeEvent, encoding: str) -> None:
-        """Applies what the client says was changed: cells put in, moved and taken out, and texts."""
+    def change(self, change: types.NotebookDocumentChangeEvent, encoding: str) -> bool:
+        """Applies what the client says was changed: cells put in, moved and taken out, and texts.
+
+        Returns whether the program or the numbers of its cells are others now.
+        """
         if change.cells is None:
-            return
+            return False
+        is_changed = False
         if (structure := change.cells.structure) is not None:
+            is_changed = True
             for item in structure.did_open or ():
-                self._texts[item.uri] = Cell(item.uri, item.version, item.text)
+                if item.language_id in LANGUAGES:
+                    self._texts[item.uri] = Cell(item.uri, item.version, item.text)
             at = structure.array
             self._order[at.start : at.start + at.delete_count] = [cell.document for cell in at.cells or ()]
             for closed in structure.did_close or ():
@@ -71,13 +76,17 @@ class Notebook:
             if cell is not None:
                 cell.source = Source(convert.changed(cell.source, content.changes, encoding))
                 cell.version = content.document.version
-        self._join()
+                is_changed = True
+        if is_changed:
+            self._join()
+        return is_changed
 
     def _join(self) -> None:
-        self._shown = [self._texts[uri] for uri in self._order if uri in self._texts]
+        numbered = [(index, self._texts[uri]) for index, uri in enumerate(self._order) if uri in self._texts]
+        self._shown = [cell for _, cell in numbered]
         cells: list[notebooks.Cell] = []
         start = 0
-        for index, cell in enumerate(self._shown):
+        for index, cell in numbered:
             cells.append(notebooks.Cell(index, cell.source.text, start))
             start += len(cell.source.text) + 1
         program = "\n".join(notebooks.mask(cell.text) for cell in cells)

@@ -31,6 +31,7 @@ from . import (
     notebooks,
     probe,
     semantic_tokens,
+    watching,
     why,
 )
 from .analysis import Analysis
@@ -55,6 +56,7 @@ FEATURES = (
     answers,
     probe,
     why,
+    watching,
 )
 
 Answer = TypeVar("Answer")
@@ -70,9 +72,14 @@ class GradlineProtocol(LanguageServerProtocol):
         assert isinstance(self._server, GradlineServer)
         return self._server.documents
 
+    def _come_or_gone(self) -> Documents:
+        assert isinstance(self._server, GradlineServer)
+        self._server.watch.look_soon()
+        return self._server.documents
+
     @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
     def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> Any:
-        self._documents().open(params.text_document)
+        self._come_or_gone().open(params.text_document)
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
     def lsp_text_document__did_change(self, params: types.DidChangeTextDocumentParams) -> Any:
@@ -80,11 +87,11 @@ class GradlineProtocol(LanguageServerProtocol):
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
     def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> Any:
-        self._documents().close(params.text_document.uri)
+        self._come_or_gone().close(params.text_document.uri)
 
     @lsp_method(types.NOTEBOOK_DOCUMENT_DID_OPEN)
     def lsp_notebook_document__did_open(self, params: types.DidOpenNotebookDocumentParams) -> Any:
-        self._documents().open_notebook(params)
+        self._come_or_gone().open_notebook(params)
 
     @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
     def lsp_notebook_document__did_change(self, params: types.DidChangeNotebookDocumentParams) -> Any:
@@ -92,7 +99,7 @@ class GradlineProtocol(LanguageServerProtocol):
 
     @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
     def lsp_notebook_document__did_close(self, params: types.DidCloseNotebookDocumentParams) -> Any:
-        self._documents().close_notebook(params)
+        self._come_or_gone().close_notebook(params)
 
 
 class GradlineServer(LanguageServer):
@@ -120,6 +127,7 @@ class GradlineServer(LanguageServer):
         self.fixes = code_actions.Fixes(self)
         self.verdicts = probe.Verdicts(self)
         self.answers = answers.Answers(self)
+        self.watch = watching.Watch(self)
         self.analysis_idle: list[Callable[[], Iterator[None]]] = []  # what features do when nothing else is to be done
         self.analysis_paused: list[Callable[[], Iterator[None]]] = []  # the same, when nobody has typed for a moment
         self.analysis_quiet: list[Callable[[], Iterator[None]]] = []  # ... and for a while

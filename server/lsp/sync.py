@@ -14,9 +14,7 @@ from lsprotocol import types
 
 from ..text import Source
 from . import convert
-from .notebooks import Notebook
-
-LANGUAGES = ("python", "python3")  # what clients call it
+from .notebooks import LANGUAGES, Notebook
 
 
 @dataclass(frozen=True)
@@ -111,8 +109,7 @@ class Documents:
 
     def change_notebook(self, params: types.DidChangeNotebookDocumentParams) -> None:
         notebook = self._notebooks.get(params.notebook_document.uri)
-        if notebook is not None:
-            notebook.change(params.change, self.encoding)
+        if notebook is not None and notebook.change(params.change, self.encoding):
             self._settle(notebook)
 
     def close_notebook(self, params: types.DidCloseNotebookDocumentParams) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 
 from ..findings import Place
 from ..messages import tell, told
@@ -12,6 +13,16 @@ from . import Answer, Explanation
 from .words import certainty, heading, repeats, unknown, where_raised
 
 DIFF_LINES = 24
+_MEANS = re.compile(r"[\\`*\[\]<>&~|#]|(?<![^\W_])_|_(?![^\W_])")
+
+
+def literal(text: str) -> str:
+    """Text that somebody else has written, as it is: `__init__` is no emphasis, `<class 'int'>` no HTML."""
+    return _MEANS.sub(r"\\\g<0>", text)
+
+
+def _code(text: str) -> str:
+    return "`" + text.replace("`", "'") + "`"
 
 
 def report(explained: Explanation) -> Report:
@@ -21,8 +32,8 @@ def report(explained: Explanation) -> Report:
 
 def write(explained: Explanation, report: Report) -> str:
     """The whole of it."""
-    said = [f"### {heading(explained)}"]
-    if raised := where_raised(explained, report):
+    said = [f"### {literal(heading(explained))}"]
+    if raised := where_raised(explained, report, code=_code):
         said.append(raised)
     said.append(told(explained.error.meaning) if explained.error is not None else unknown(explained))
     for number, one in enumerate(explained.answers, 1):

@@ -14,9 +14,11 @@ from ..text import Source
 from ..workspace import Workspace
 from .tracebacks import Frame
 
-# Code that came with Python or was installed: never the user's to change.
+# Code that came with Python or was installed, or watches the program (`gradline probe`): never the user's to change.
 _LIBRARY = re.compile(
-    r"[\\/](?:site|dist)-packages[\\/]|[\\/]lib[\\/]python3(?:\.\d+)?[\\/]|^<(?!ipython)|[\\/]torch[\\/]_", re.I
+    r"[\\/]gradline[\\/]probe[\\/]agent[\\/]"
+    r"|[\\/](?:site|dist)-packages[\\/]|[\\/]lib[\\/]python3(?:\.\d+)?[\\/]|^<(?!ipython)|[\\/]torch[\\/]_",
+    re.I,
 )
 _CELL_FILE = re.compile(r"[\\/]ipykernel_\d+[\\/]\d+\.py$|^<ipython-input|^In \[")
 FILES_LIMIT = 400  # notebooks and files that are looked through for a frame whose path leads nowhere

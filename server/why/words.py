@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 
 from ..messages import listed, tell, told
 from ..report import Report
@@ -20,17 +21,20 @@ def heading(explained: Explanation) -> str:
     return said or tell("an error that the traceback does not show")
 
 
-def where_raised(explained: Explanation, report: Report) -> str:
-    """ "raised at train.py:31 in train, called from train.py:40"; "" if no frame is of the user's code."""
+def where_raised(explained: Explanation, report: Report, code: Callable[[str], str] = str) -> str:
+    """ "raised at train.py:31 in train, called from train.py:40"; "" if no frame is of the user's code.
+
+    `code` marks what is quoted from the program.
+    """
     if not explained.frames:
         return ""
     shown = []
     for one in reversed(explained.frames):
         location = report.location(one.place)
         cell = f"cell {location.cell}:" if location.cell else ""
-        place = f"{report.shown(one.path)}:{cell}{location.row}"
+        place = code(f"{report.shown(one.path)}:{cell}{location.row}")
         if one.frame.function not in ("", "<module>"):
-            place = tell("{place} in {function}", place=place, function=one.frame.function)
+            place = tell("{place} in {function}", place=place, function=code(one.frame.function))
         shown.append(place)
     said = tell("raised at {place}", place=shown[0])
     if explained.raised.rank:

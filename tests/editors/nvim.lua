@@ -51,6 +51,21 @@ vim.lsp.util.apply_workspace_edit(action.edit, client().offset_encoding)
 wait("the fix takes the finding away", function() return #diagnostics() == 0 end)
 vim.cmd.undo()
 wait("undo brings it back", function() return #diagnostics() == 1 end)
+
+-- a file that is open behind the one that is edited
+local victim = { "import torch", "import switch", "w = torch.ones(2, requires_grad=True)", "(w * 2).sum().backward()" }
+vim.fn.writefile({ "import torch", "torch.set_grad_enabled(False)" }, folder .. "/switch.py")
+vim.fn.writefile(victim, folder .. "/victim.py")
+vim.cmd("edit! " .. folder .. "/victim.py")
+vim.bo.filetype = "python"
+buffer = vim.api.nvim_get_current_buf()
+wait("what an imported file has done", function() return #diagnostics() == 1 end)
+vim.cmd("edit! " .. folder .. "/switch.py")
+vim.bo.filetype = "python"
+vim.api.nvim_buf_set_lines(0, 1, 2, false, { "# on" })
+wait("goes with an edit there", function() return #diagnostics() == 0 end)
+vim.cmd.undo()
+wait("and comes back", function() return #diagnostics() == 1 end)
 client():stop()
 wait("the server stops", function() return client() == nil end)
 vim.cmd(failed and "cquit 1" or "qall!")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from gradline.edits import Applicability, Edit, Fix
@@ -48,6 +48,9 @@ class Fake:
 
     def touch(self, paths: Iterable[str]) -> None:
         self.read.clear()
+
+    def altered(self) -> Iterator[tuple[str, bool] | None]:
+        return iter(())
 
     def source(self, path: str) -> Source | None:
         if path in self.open:

@@ -128,6 +128,25 @@ def test_a_client_may_want_pushed_diagnostics_all_the_same() -> None:
         assert places(client.diagnostics(URI)) == [CUT]
 
 
+def test_a_client_that_could_not_be_told_to_ask_again_is_pushed_what_another_file_changes() -> None:
+    asks = {"diagnostic": {}, "publishDiagnostics": {}}  # as Neovim says
+    with Client(FAKE, textDocument=asks) as client:
+        assert "diagnosticProvider" not in client.initialized["capabilities"]
+        client.open(URI, "loss.backward()\n")
+        assert client.diagnostics(URI) == []
+        client.open("file:///b.py", "torch.set_grad_enabled(False)\n")
+        client.wait(
+            lambda message: (
+                message.get("method") == "textDocument/publishDiagnostics"
+                and message["params"]["uri"] == URI
+                and [item["code"] for item in message["params"]["diagnostics"]] == ["GL202"]
+            )
+        )
+    with Client(FAKE, textDocument={"diagnostic": {}}) as client:  # takes nothing that is pushed
+        client.open(URI, TEXT)
+        assert places(pull(client, URI)["items"]) == [CUT]
+
+
 def test_what_is_found_during_the_scan_comes_in_parts(tmp_path: Path) -> None:
     for name in "abcdef":
         (tmp_path / f"{name}.py").write_text(TEXT + "slow\n")

@@ -135,16 +135,19 @@ def test_a_verdict_on_a_cell_stands_in_that_cell(tmp_path: Path) -> None:
     ]
     path = tmp_path / "study.ipynb"
     code = [{"cell_type": "code", "source": text, "metadata": {}, "outputs": []} for text in cells]
-    path.write_text(json.dumps({"cells": code, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
-    uris = [f"vscode-notebook-cell:{path}#{name}" for name in "ab"]
+    words = {"cell_type": "markdown", "source": "# Words", "metadata": {}}  # counted, as every cell is
+    path.write_text(json.dumps({"cells": [words, *code], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    above, *uris = (f"vscode-notebook-cell:{path}#{name}" for name in "abc")
     document = {"uri": path.as_uri(), "notebookType": "jupyter-notebook", "version": 1,
-                "cells": [{"kind": 2, "document": uri} for uri in uris]}  # fmt: skip
+                "cells": [{"kind": 1, "document": above}, *({"kind": 2, "document": uri} for uri in uris)]}  # fmt: skip
     texts = [{"uri": u, "languageId": "python", "version": 1, "text": t} for u, t in zip(uris, cells, strict=True)]
+    texts.append({"uri": above, "languageId": "markdown", "version": 1, "text": "# Words"})
     with Client(SERVER, tmp_path, **CAPABILITIES) as client:
         client.notify("notebookDocument/didOpen", {"notebookDocument": document, "cellTextDocuments": texts})
         client.diagnostics(uris[1], 1)
         (claim,) = client.request("gradline/findings", {})
-        place = {"file": f"{path}#cell={claim['cell'] - 1}", "line": claim["location"]["row"]}
+        assert claim["cell"] == 3
+        place = {"file": f"{path}#cell=2", "line": claim["location"]["row"]}
         verdict = {**place, "code": claim["code"], "column": claim["location"]["column"], "verdict": "confirmed",
                    "because": "it raised"}  # fmt: skip
         report = {"interpreter": {"path": "python", "python": "3", "torch": "2"}, "findings": [], "verdicts": [verdict],

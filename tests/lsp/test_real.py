@@ -166,6 +166,47 @@ def test_a_notebook_is_one_program() -> None:
         assert (found["code"], found["range"]["start"]["line"]) == ("GL101", 2)
 
 
+def test_what_is_said_of_another_cell_names_it_as_people_count() -> None:
+    """All cells are counted, whatever is in them; a line is counted in its cell."""
+    contents = [
+        ("markdown", "# loss.item().backward()"),
+        ("python", "import torch\nmodel = torch.nn.Linear(4, 1)\ntorch.set_grad_enabled(False)"),
+        ("markdown", "Words"),
+        ("python", "loss = model(torch.randn(8, 4)).mean()\nloss.backward()"),
+    ]
+    uris = [f"vscode-notebook-cell:/a%20b/n.ipynb#{name}" for name in "abcd"]
+    cells = [
+        {"kind": 2 if how == "python" else 1, "document": uri} for uri, (how, _) in zip(uris, contents, strict=True)
+    ]
+    notebook = {"uri": "file:///a%20b/n.ipynb", "notebookType": "jupyter-notebook", "version": 1, "cells": cells}
+    texts = [
+        {"uri": uri, "languageId": how, "version": 1, "text": text}
+        for uri, (how, text) in zip(uris, contents, strict=True)
+    ]
+    everything = {"start": {"line": 0, "character": 0}, "end": {"line": 9, "character": 0}}
+    with Client(SERVER, **CAPABILITIES) as client:
+
+        def shown() -> tuple[str, str]:
+            document = {"textDocument": {"uri": uris[3]}}
+            hints = client.request("textDocument/inlayHint", {**document, "range": everything})
+            hover = client.request("textDocument/hover", {**document, "position": {"line": 1, "character": 1}})
+            return hints[-1]["label"][0]["value"], hover["contents"]["value"]
+
+        client.notify("notebookDocument/didOpen", {"notebookDocument": notebook, "cellTextDocuments": texts})
+        assert [item["code"] for item in client.diagnostics(uris[3], 1)] == ["GL202"]
+        hint, hover = shown()
+        assert hint == "⊘ grad off since cell 2, line 3" and "(cell 2, line 3)" in hover
+        assert client.request("textDocument/codeLens", {"textDocument": {"uri": uris[0]}}) == []
+
+        array = {"start": 0, "deleteCount": 1}  # the first words are taken out
+        change = {"cells": {"structure": {"array": array, "didClose": [{"uri": uris[0]}]}}}
+        document = {"uri": notebook["uri"], "version": 2}
+        client.notify("notebookDocument/didChange", {"notebookDocument": document, "change": change})
+        client.diagnostics(uris[3], 1)
+        hint, hover = shown()
+        assert hint == "⊘ grad off since cell 1, line 3" and "(cell 1, line 3)" in hover
+
+
 def test_a_broken_settings_file_is_told_once(project: Path) -> None:
     (project / "pyproject.toml").write_text("[tool.gradline]\nselect = ['GL999']\n")
     with Client(SERVER, project, **CAPABILITIES) as client:

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from running import PYTHON, needs, needs_torch, probe, said, write
+from running import AGENT, PYTHON, command, needs, needs_torch, probe, said, same_interpreter, write
 
 pytestmark = needs_torch
 DDP = """
@@ -221,3 +221,24 @@ if __name__ == "__main__":
     report = probe(folder, "main.py")
     assert [rank["rank"] for rank in report["ranks"]] == [0, 1]
     assert any(rule == "cut-graph" and line == 10 for rule, _, line in said(report)), report["findings"]
+
+
+RAISES = """
+import builtins, sys
+import torch
+class Late:
+    def __del__(self): pass  # runs when the modules have gone
+builtins.late = sys.late = Late()
+def never(w): (w * 2).sum().detach().backward()  # found before the run, and not reached by it
+(torch.ones(1, requires_grad=True) * 2).sum().detach().backward()
+"""
+
+
+@same_interpreter
+def test_what_a_program_says_when_it_raises_is_its_own(tmp_path: Path) -> None:
+    """Also below a launcher, where Python itself prints the traceback: no frame of the probe, nothing about its end."""
+    write(tmp_path / "program", {"main.py": RAISES})
+    words = command("--quiet", "--json", str(tmp_path / "r.json"), "--wrap", "--", PYTHON, "main.py")
+    output = subprocess.run(words, cwd=tmp_path / "program", capture_output=True, text=True, check=False).stderr
+    assert "RuntimeError: element 0 of tensors does not require grad" in output
+    assert str(AGENT) not in output and "Exception ignored" not in output, output

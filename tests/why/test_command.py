@@ -87,6 +87,28 @@ def test_markdown(project: Path) -> None:
     assert said.startswith("### RuntimeError: element 0") and "```diff" in said and "`features.py:3`" in said
 
 
+SAID = """Traceback (most recent call last):
+  File "train.py", line 17, in <module>
+    step(x)
+  File "train.py", line 12, in __call__
+    loss.backward()
+{watching}TypeError: __init__() got <class 'torch.Tensor'>, not *args of a_b
+"""
+WATCHING = '  File "/opt/lib/gradline/probe/agent/cuts.py", line 186, in __torch_function__\n    result = func(*args)\n'
+
+
+def test_what_the_program_has_named_means_nothing_in_markdown(project: Path) -> None:
+    said = why(project, "--output-format", "markdown", text=SAID.format(watching="")).stdout.decode()
+    assert said.startswith(r"### TypeError: \_\_init\_\_() got \<class 'torch.Tensor'\>, not \*args of a_b" + "\n")
+    assert "raised at `train.py:12` in `__call__`, called from `train.py:17`\n" in said
+
+
+def test_who_watches_the_program_has_not_raised(project: Path) -> None:
+    """A program that prints its own traceback under the probe shows frames of the probe."""
+    told = [why(project, text=SAID.format(watching=watching)).stdout for watching in ("", WATCHING)]
+    assert b"train.py:12 in __call__" in told[0] and told[0] == told[1]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

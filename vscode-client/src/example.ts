@@ -5,8 +5,11 @@ export async function openExample(context: vscode.ExtensionContext): Promise<voi
   const from = vscode.Uri.joinPath(context.extensionUri, "examples", "midnight");
   const folder = vscode.Uri.joinPath(context.globalStorageUri, "midnight");
   await vscode.workspace.fs.copy(from, folder, { overwrite: true });
-  const train = await vscode.workspace.openTextDocument(vscode.Uri.joinPath(folder, "train.py"));
-  const line = train.getText().split("\n").findIndex((text) => text.includes("loss.backward()"));
+  const train = vscode.Uri.joinPath(folder, "train.py");
+  const text = new TextDecoder().decode(await vscode.workspace.fs.readFile(train));
+  const line = text.split("\n").findIndex((one) => one.includes("loss.backward()"));
   const selection = new vscode.Range(line, 0, line, 0);
-  await vscode.window.showTextDocument(train, { preview: false, viewColumn: vscode.ViewColumn.Beside, selection });
+  // `showTextDocument` would keep the document, and with it its findings, for minutes after it is closed
+  const options = { preview: false, viewColumn: vscode.ViewColumn.Beside, selection };
+  await vscode.commands.executeCommand("vscode.open", train, options);
 }

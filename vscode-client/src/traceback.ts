@@ -133,7 +133,7 @@ function linked(markdown: string): string {
       return fenced
         ? line
         : line.replace(
-            /`?((?:[A-Za-z]:)?[/\\][^`\s:]*\.(?:py|ipynb)):(?:cell (\d+):)?(\d+)`?/g,
+            /(?<![\w./\\-])`?((?:[A-Za-z]:)?[/\\][^`\s:]*\.(?:py|ipynb)):(?:cell (\d+):)?(\d+)`?/g,
             (_, file: string, cell: string | undefined, number: string) => placeLink(file, Number(number), cell ? Number(cell) - 1 : undefined),
           );
     })

@@ -291,8 +291,10 @@ function firstLine(message: string): string {
   return message.split("\n", 1)[0] ?? message;
 }
 
-function where(location: vscode.Location): string {
-  return `${path.posix.basename(location.uri.path)}:${location.range.start.line + 1}`;
+function where({ uri, range }: vscode.Location): string {
+  const cells = vscode.workspace.notebookDocuments.flatMap((notebook) => notebook.getCells());
+  const cell = cells.find((one) => same(one.document.uri, uri));
+  return `${path.posix.basename(uri.path)}${cell ? ` cell ${cell.index + 1}` : ""}:${range.start.line + 1}`;
 }
 
 function same(one: vscode.Uri, other: vscode.Uri): boolean {

@@ -33,6 +33,8 @@ def _monitor(run: Run, todo: dict[str, set[int]]) -> None:
         return
 
     def line(code: CodeType, number: int) -> Any:
+        if run.done:  # Python may be ending, and the modules that this needs have gone
+            return monitoring.DISABLE
         file = os.path.abspath(code.co_filename)
         if number in todo.get(file, ()):
             run.executed.add((file, number))
@@ -52,6 +54,8 @@ def _trace(run: Run, todo: dict[str, set[int]]) -> None:
     codes: dict[CodeType, Any] = {}
 
     def in_frame(frame: FrameType, event: str, argument: Any) -> Any:
+        if run.done:
+            return None
         entry = codes[frame.f_code]
         if not entry:
             return None
@@ -68,6 +72,8 @@ def _trace(run: Run, todo: dict[str, set[int]]) -> None:
         return in_frame
 
     def into(frame: FrameType, event: str, argument: Any) -> Any:
+        if run.done:  # Python may be ending, and the modules that this needs have gone
+            return None
         code = frame.f_code
         if code not in codes:
             file = os.path.abspath(code.co_filename)

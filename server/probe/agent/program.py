@@ -120,8 +120,8 @@ def main(options: dict[str, Any]) -> int:
     os._exit(status)
 
 
-def _print(error: BaseException) -> None:
-    """The traceback as the program alone would show it: without the probe's frames."""
+def _clean(error: BaseException) -> None:
+    """Makes the traceback what the program alone would show: without the probe's frames."""
 
     def cleaned(trace: types.TracebackType | None) -> types.TracebackType | None:
         kept = []
@@ -141,6 +141,10 @@ def _print(error: BaseException) -> None:
         seen.add(id(link))
         link.__traceback__ = cleaned(link.__traceback__)
         link = link.__cause__ or link.__context__
+
+
+def _print(error: BaseException) -> None:
+    _clean(error)
     sys.stdout.flush()
     traceback.print_exception(type(error), error, error.__traceback__)
 
@@ -379,7 +383,8 @@ def start_in_place(options: dict[str, Any]) -> None:
         error.__traceback__ = trace
         run.failed(error)
         run.finish(f"the program raised {kind.__name__}", leave=False)
-        hook(kind, error, trace)
+        _clean(error)
+        hook(kind, error, error.__traceback__)
 
     sys.excepthook = failed
     atexit.register(lambda: run.finish("the program ended", leave=False))

@@ -13,10 +13,13 @@ export async function findings({ page, window, project, shot, check }) {
   await row.click(); // the panel takes room: bring the squiggle back into view
   await page.waitForTimeout(500);
 
-  const box = await (await window.squiggle()).boundingBox();
-  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
   const hover = page.locator(".monaco-hover:visible").filter({ hasText: "gradline" }).first();
-  await hover.waitFor({ timeout: 15_000 });
+  await window.until(async () => {
+    const box = await (await window.squiggle()).boundingBox(); // lines may move once more, when lenses come
+    await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2 - 30);
+    await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+    return hover.waitFor({ timeout: 3000 }).then(() => true, () => false);
+  });
   await page.waitForTimeout(400);
   const told = await hover.innerText();
   check("hover shows the finding, its trail, and what is true there", /GL202/.test(told) && /grad mode is off/.test(told), told);
@@ -35,9 +38,12 @@ export async function findings({ page, window, project, shot, check }) {
   const at = await origin.boundingBox();
   await page.mouse.click(at.x + at.width / 2, at.y + at.height / 2);
   await shot("origin");
-  await page.keyboard.press("Control+.");
   const item = page.locator(".action-widget .monaco-list-row.action").first();
-  await item.waitFor({ timeout: 15_000 });
+  const isOffered = () => item.waitFor({ timeout: 5000 }).then(() => true, () => false);
+  await window.until(async () => {
+    await page.keyboard.press("Control+."); // once in twenty times VS Code closes the menu again, or never shows it
+    return isOffered();
+  });
   await page.waitForTimeout(300);
   await shot("quick-fix");
   const title = (await item.innerText()).trim();

@@ -14,4 +14,11 @@ export async function walkthrough({ page, window, shot, check }) {
   await window.squiggle();
   check("its example has its finding, in any folder", true);
   await shot("walkthrough-example");
+  await window.command("Problems: Focus on Problems View");
+  const rows = page.locator(".markers-panel .monaco-list-row").filter({ hasText: /globalStorage/ });
+  const shown = (wanted) => window.until(async () => ((await rows.count()) > 0) === wanted, 10_000);
+  const isShown = await shown(true);
+  await window.command("View: Close All Editors");
+  check("which goes when it is closed", isShown && (await shown(false)));
+  await window.command("View: Hide Panel");
 }
