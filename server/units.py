@@ -113,6 +113,8 @@ class Unit:
 
     def moved(self, shift: int) -> Unit:
         """The same unit where it stands after an edit above it; what was made of its text is not made again."""
+        if not shift:
+            return self
         unit = Unit(self.start + shift, self.text, self.shape)
         if self._children is not None:
             unit._children = tuple([child.moved(shift) for child in self._children])
@@ -170,8 +172,8 @@ def cut(text: str, anchor: tuple[Unit, ...] | None = None) -> Units:
     known = {unit.text for unit in good}
     if not any(unit.broken for unit in fresh if unit.text not in known):
         return fresh
-    edit = _Edit(good.text, text)
-    made = Units.of(text, [edit.unit(span) for span in edit.spans(good, 0, len(text), "")], good)
+    edit, kept = _Edit(good.text, text), {unit.start: unit for unit in good}
+    made = Units.of(text, [edit.unit(span, kept) for span in edit.spans(good, 0, len(text), "")], good)
     made.plain = fresh
     return made
 
@@ -585,8 +587,14 @@ class _Edit:
         self.new = new
         self.start, self.end, self.shift = Change.between(old, new)
 
-    def unit(self, span: Span) -> Unit:
-        return Unit(span[0], self.new[span[0] : span[1]], span[2])
+    def unit(self, span: Span, kept: dict[int, Unit]) -> Unit:
+        """The unit there; what was made of it before the edit is not made again."""
+        start, end, shape = span
+        text = self.new[start:end]
+        for old in (kept.get(start), kept.get(start - self.shift)):
+            if old is not None and old.shape is shape and old.text == text:
+                return old.moved(start - old.start)
+        return Unit(start, text, shape)
 
     def spans(self, old: tuple[Unit, ...], start: int, end: int, indent: str) -> list[Span]:
         """The units of `new[start:end]`, of one indentation, which were `old` before the edit."""
