@@ -1400,3 +1400,66 @@ for _ in range(3):
         exec(compile(program, clear, "exec"), {})
     files = MemoryFiles({"main.py": program})
     assert not [f.message for found in check(Project(files), files.paths()).findings.values() for f in found]
+
+
+# In compiled code torch asks `backward` only for the gradients of tensors: numbers at the end may go without a None.
+COMPILED_FUNCTION = """
+import torch
+from torch import nn
+
+
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.factor = factor
+        return x * factor
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.factor
+"""
+COMPILES = {
+    "a function": "step = torch.compile(lambda x: Scaled.apply(x, 3.0).sum(), backend='aot_eager')\nstep(model(x)).backward()",
+    "a decorator": """
+@torch.compile(backend="aot_eager")
+def step(x):
+    return Scaled.apply(x, 3.0).sum()
+
+
+step(model(x)).backward()
+""",
+    "a module": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 1)
+
+    def forward(self, x):
+        return Scaled.apply(self.linear(x), 3.0)
+
+
+net = Net()
+net.compile(backend="aot_eager")
+net(x).sum().backward()
+""",
+}
+
+
+@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("how", COMPILES)
+def test_a_function_that_is_applied_in_compiled_code(how: str, split: bool) -> None:
+    program = "import torch\nfrom torch import nn\nmodel, x = nn.Linear(4, 1), torch.randn(8, 4)\n" + COMPILES[how]
+    if importlib.util.find_spec("torch") is not None:
+        exec(compile(COMPILED_FUNCTION + program, how, "exec"), {})
+    texts = {"main.py": COMPILED_FUNCTION + program}
+    if split:
+        texts = {"main.py": "from kernels import Scaled\n" + program, "kernels.py": COMPILED_FUNCTION}
+    files = MemoryFiles(texts)
+    assert not [f.message for found in check(Project(files), files.paths()).findings.values() for f in found]
+
+
+def test_a_function_that_is_applied_by_another_file_and_not_compiled() -> None:
+    program = "from kernels import Scaled\nimport torch\nx = torch.ones(3, requires_grad=True)\n"
+    files = MemoryFiles({"main.py": program + "Scaled.apply(x, 3.0).sum().backward()\n", "kernels.py": COMPILED_FUNCTION})
+    found = check(Project(files), files.paths()).findings
+    assert [f.code for findings in found.values() for f in findings] == ["GL701"]
