@@ -1460,6 +1460,89 @@ def test_a_function_that_is_applied_in_compiled_code(how: str, split: bool) -> N
 
 def test_a_function_that_is_applied_by_another_file_and_not_compiled() -> None:
     program = "from kernels import Scaled\nimport torch\nx = torch.ones(3, requires_grad=True)\n"
-    files = MemoryFiles({"main.py": program + "Scaled.apply(x, 3.0).sum().backward()\n", "kernels.py": COMPILED_FUNCTION})
+    files = MemoryFiles(
+        {"main.py": program + "Scaled.apply(x, 3.0).sum().backward()\n", "kernels.py": COMPILED_FUNCTION}
+    )
     found = check(Project(files), files.paths()).findings
     assert [f.code for findings in found.values() for f in findings] == ["GL701"]
+
+
+# A momentum encoder that lies in the module which the optimizer got: it follows the other one, by any of these ways.
+FOLLOWS = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Pair(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.online = nn.Linear(4, 3)
+        self.target = nn.Linear(4, 3)
+
+    def forward(self, x, y):
+        with torch.no_grad():
+            target = self.target(y)
+        return self.online(x) @ target.T
+
+
+def update(net, ema, tau=0.01):
+    BODY
+
+
+model = Pair()
+optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+for step in range(4):
+    loss = F.cross_entropy(model(torch.randn(8, 4), torch.randn(8, 4)), torch.arange(8))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    if step % 2 == 0:
+        update(model.online, model.target)
+"""
+PAIRS = "for p, q in zip(net.parameters(), ema.parameters()):\n"
+NAMES = "ps = dict(net.named_parameters())\n    for n, q in ema.named_parameters():\n"
+UPDATES = [
+    PAIRS + "        q.data.copy_(tau * p.data + (1 - tau) * q.data)",
+    PAIRS + "        q.data = tau * p.data + (1 - tau) * q.data",
+    PAIRS + "        q.data.mul_(1 - tau).add_(p.data, alpha=tau)",
+    PAIRS + "        q.detach().copy_(p.detach() * tau + q.detach() * (1 - tau))",
+    NAMES + "        q.data.copy_(tau * ps[n].data + (1 - tau) * q.data)",
+    NAMES + "        q.data.mul_(1 - tau).add_(ps[n].data, alpha=tau)",
+    "ema.load_state_dict(net.state_dict())",
+    "new, old = net.state_dict(), ema.state_dict()\n"
+    "    ema.load_state_dict({k: tau * new[k] + (1 - tau) * old[k] for k in new})",
+    "old = ema.state_dict()\n    for k, v in net.state_dict().items():\n        old[k].copy_(tau * v + (1 - tau) * old[k])",
+    "ema.weight.data.copy_(net.weight.data)\n    ema.bias.data.copy_(net.bias.data)",
+    "nn.utils.vector_to_parameters(nn.utils.parameters_to_vector(net.parameters()), ema.parameters())",
+    *(
+        "with torch.no_grad():\n        " + body
+        for body in (
+            PAIRS + "            q.lerp_(p, tau)",
+            PAIRS + "            q.copy_(q * (1 - tau) + p * tau)",
+            PAIRS + "            q *= 1 - tau\n            q += tau * p",
+            "torch._foreach_lerp_(list(ema.parameters()), list(net.parameters()), tau)",
+            "ema.weight.copy_(net.weight)\n        ema.bias.copy_(net.bias)",
+        )
+    ),
+]
+# Nothing follows: the target stays as it was made.
+STAYS = [
+    "pass",
+    PAIRS + "        q.data.clamp_(-1, 1)",
+    "ema.load_state_dict(ema.state_dict())",
+]
+
+
+@pytest.mark.parametrize("body", [*UPDATES, *STAYS])
+def test_a_module_that_follows_what_is_trained(body: str) -> None:
+    program = FOLLOWS.replace("BODY", body)
+    if importlib.util.find_spec("torch") is not None:
+        names: dict[str, object] = {}
+        before = "initial = {n: p.clone() for n, p in model.target.named_parameters()}\nfor step"
+        after = "moved = any((initial[n] != p).any().item() for n, p in model.target.named_parameters())\n"
+        exec(compile(program.replace("for step", before) + after, body, "exec"), names)
+        assert names["moved"] is (body in UPDATES)
+    files = MemoryFiles({"main.py": program})
+    found = [f.code for findings in check(Project(files), files.paths()).findings.values() for f in findings]
+    assert found == (["GL104"] if body in STAYS else [])
