@@ -14,6 +14,7 @@ from ...facts import (
     DEFAULT_MODE,
     FALSE,
     NONE,
+    OFF,
     TRUE,
     UNKNOWN,
     Const,
@@ -22,6 +23,7 @@ from ...facts import (
     External,
     Function,
     Leaf,
+    Mode,
     Number,
     Object,
     ParameterOf,
@@ -33,14 +35,14 @@ from ...facts import (
     replace,
 )
 from ...findings import Place
-from .. import functional, replacing
+from .. import events, functional, replacing
 from ..calls import call, escape
 from ..events import called_event
 from ..frames import Args
 from ..modes import ENTERED, make_context
 from ..modules import call_module_method, initialize, make_module
 from ..objects import AVERAGED, MODULE, MODULE_METHODS, WRAPPERS
-from ..operations import Inputs, lost_here, operate
+from ..operations import Inputs, bump, lost_here, operate
 from ..tensors import call_method, changed, with_flag
 from ..training import Phases, autograd_call, make_optimizer
 from .copies import clone, refuse_copy
@@ -96,12 +98,28 @@ def call_torch(run: Interpreter, name: str, args: Args, e: ir.Call | None) -> Va
             return call_method(run, owner, name.rpartition(".")[2], rest, e)
         return UNKNOWN
     if name.startswith("torch.nn.init.") and name.endswith("_"):
+        if e is not None and args.positional:
+            initialized(run, args.positional[0], e)
         return args.positional[0] if args.positional else UNKNOWN
     if name.startswith(SETTINGS):
         return UNKNOWN
     for value in args.all():
         escape(run, value)
     return UNKNOWN
+
+
+def initialized(run: Interpreter, value: Value, e: ir.Call) -> None:
+    """An initializer writes in place: a graph that has saved the parameter does not go backward any more."""
+    leaf = value.leaf if isinstance(value, Tensor) else None
+    if isinstance(value, ParameterOf) and len(value.leaves) == 1:
+        leaf = value.leaves[0]
+    if leaf is not None and leaf.kind == "weights":
+        first = e.args[0] if e.args else None  # of a layer the bias is not saved
+        leaf = leaf if isinstance(first, ir.Attr) and first.name == "weight" else None
+    if leaf is not None:
+        place = run.place(e.at)
+        run.record(events.InPlace(place, run.stack, Tensor(leaf=leaf), "nn.init", Mode(OFF), leaf))
+        bump(run, leaf.storage, place)
 
 
 LIBRARY_OBJECTS = ("torch.utils.data.", "torch.GradScaler", "torch.cuda.amp.GradScaler", "torch.distributions.",

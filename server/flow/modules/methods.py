@@ -30,6 +30,7 @@ from ...findings import Place
 from .. import events
 from ..frames import Args
 from ..objects import AVERAGED
+from ..operations import bump
 from .classes import library_class
 from .forward import call_module
 from .members import grow
@@ -161,6 +162,11 @@ def call_module_method(run: Interpreter, obj: Object, name: str, args: Args, e: 
             if run.notes.get("stepped") and _from_another(args.get(0, "state_dict", None), obj):
                 for leaf in leaves_of(run, obj)[0]:
                     run.state.put(leaf.cells, "kept-by-hand", True)
+            if not args.spread and all(name == "state_dict" for name in args.keywords) and len(args.positional) < 2:
+                doubtful = uncertain_leaves(run, obj)
+                for leaf in leaves_of(run, obj)[0]:  # all of them are there, and written in place
+                    if leaf not in doubtful:
+                        bump(run, leaf.storage, place)
         return UNKNOWN
     if name.startswith("register_") and name.endswith("hook"):
         return _hooks.register(run, obj, name, args, e)
