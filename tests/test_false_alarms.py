@@ -1546,3 +1546,29 @@ def test_a_module_that_follows_what_is_trained(body: str) -> None:
     files = MemoryFiles({"main.py": program})
     found = [f.code for findings in check(Project(files), files.paths()).findings.values() for f in findings]
     assert found == (["GL104"] if body in STAYS else [])
+
+
+# A scaler of which only the scale is used: what its methods do is done by hand, and nothing is missing.
+BY_THE_SCALE = """
+scaler = torch.amp.GradScaler("cpu")
+for _ in range(3):
+    loss = model(torch.randn(8, 4)).pow(2).mean()
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    for p in model.parameters():
+        DIVIDE
+    optimizer.step()
+    scaler.update(65536.0)
+"""
+
+
+@pytest.mark.parametrize(
+    "divide",
+    ["p.grad.div_(scaler.get_scale())", "p.grad /= scaler.get_scale()", "p.grad = p.grad / scaler.get_scale()"],
+)
+def test_a_scale_that_is_divided_out_by_hand(divide: str) -> None:
+    program = HEAD + BY_THE_SCALE.replace("DIVIDE", divide)
+    if importlib.util.find_spec("torch") is not None:
+        exec(compile(program, divide, "exec"), {})
+    files = MemoryFiles({"main.py": program})
+    assert not [f.message for found in check(Project(files), files.paths()).findings.values() for f in found]
