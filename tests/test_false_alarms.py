@@ -1572,3 +1572,31 @@ def test_a_scale_that_is_divided_out_by_hand(divide: str) -> None:
         exec(compile(program, divide, "exec"), {})
     files = MemoryFiles({"main.py": program})
     assert not [f.message for found in check(Project(files), files.paths()).findings.values() for f in found]
+
+
+@pytest.mark.parametrize("applied", [False, True])
+def test_a_function_through_which_nothing_goes_backward(applied: bool) -> None:
+    program = """
+import torch
+
+
+class Nearest(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, number, x):
+        index = x.topk(number).indices
+        ctx.mark_non_differentiable(index)
+        return index
+
+    @staticmethod
+    def backward(ctx, grad=None):
+        return None
+
+
+nearest = Nearest.apply
+"""
+    if applied:
+        program += "x = torch.randn(5, requires_grad=True)\nx[nearest(2, 2 * x)].sum().backward()\n"
+    if importlib.util.find_spec("torch") is not None:
+        exec(compile(program, "nearest", "exec"), {})
+    files = MemoryFiles({"main.py": program})
+    assert not [f.message for found in check(Project(files), files.paths()).findings.values() for f in found]

@@ -106,6 +106,8 @@ def check_gradients(run: Interpreter, cls: Class, inputs: int | None = None) -> 
     forward, backward = (_function(run.force(cls.names, name)) for name in ("forward", "backward"))
     if forward is None or backward is None or _may_be_compiled(run, cls, inputs is not None):
         return
+    if "mark_non_differentiable" in forward.unit.text:
+        return  # nothing may ever go backward through it
     # Without `ctx` if `setup_context` is there.
     first = 0 if "setup_context" in cls.names else 1
     params = forward.code.params[first:]
