@@ -419,6 +419,23 @@ class Tree:
             return Edit(self.path, self.span(small)[0], self.span(line.body[index + 1])[0], "")
         return Edit(self.path, self.span(line.body[index - 1])[1], self.span(small)[1], "")
 
+    def varies(self, node: cst.CSTNode) -> bool:
+        """Whether a name in an expression may stand for things of several kinds: what callers give (`self` is one thing),
+        or what is bound in more than one place."""
+        cst = self.cst
+        function = self.enclosing(node, cst.FunctionDef, cst.Lambda)
+        names = {name.value for name in self.names(node)} - {"self"}
+        if function is not None:
+            params = function.params
+            given = [*params.posonly_params, *params.params, *params.kwonly_params, params.star_arg, params.star_kwarg]
+            if names & {param.name.value for param in given if isinstance(param, cst.Param)}:
+                return True
+        targets: list[str] = []
+        for assign in self.nodes(cst.AssignTarget, cst.AnnAssign, cst.For, cst.CompFor, cst.NamedExpr):
+            if self.enclosing(assign, cst.FunctionDef) is function:
+                targets += [name.value for name in self.names(assign.target)]
+        return any(targets.count(name) > 1 for name in names)
+
     def together(self, first: cst.CSTNode, second: cst.CSTNode) -> bool:
         """Whether the statements that hold two nodes stand in one block."""
         return self.parent(self.statement(first)) is self.parent(self.statement(second))

@@ -1400,3 +1400,203 @@ for _ in range(3):
         exec(compile(program, clear, "exec"), {})
     files = MemoryFiles({"main.py": program})
     assert not [f.message for found in check(Project(files), files.paths()).findings.values() for f in found]
+
+
+# In compiled code torch asks `backward` only for the gradients of tensors: numbers at the end may go without a None.
+COMPILED_FUNCTION = """
+import torch
+from torch import nn
+
+
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.factor = factor
+        return x * factor
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.factor
+"""
+COMPILES = {
+    "a function": "step = torch.compile(lambda x: Scaled.apply(x, 3.0).sum(), backend='aot_eager')\nstep(model(x)).backward()",
+    "a decorator": """
+@torch.compile(backend="aot_eager")
+def step(x):
+    return Scaled.apply(x, 3.0).sum()
+
+
+step(model(x)).backward()
+""",
+    "a module": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 1)
+
+    def forward(self, x):
+        return Scaled.apply(self.linear(x), 3.0)
+
+
+net = Net()
+net.compile(backend="aot_eager")
+net(x).sum().backward()
+""",
+}
+
+
+@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("how", COMPILES)
+def test_a_function_that_is_applied_in_compiled_code(how: str, split: bool) -> None:
+    program = "import torch\nfrom torch import nn\nmodel, x = nn.Linear(4, 1), torch.randn(8, 4)\n" + COMPILES[how]
+    if importlib.util.find_spec("torch") is not None:
+        exec(compile(COMPILED_FUNCTION + program, how, "exec"), {})
+    texts = {"main.py": COMPILED_FUNCTION + program}
+    if split:
+        texts = {"main.py": "from kernels import Scaled\n" + program, "kernels.py": COMPILED_FUNCTION}
+    files = MemoryFiles(texts)
+    assert not [f.message for found in check(Project(files), files.paths()).findings.values() for f in found]
+
+
+def test_a_function_that_is_applied_by_another_file_and_not_compiled() -> None:
+    program = "from kernels import Scaled\nimport torch\nx = torch.ones(3, requires_grad=True)\n"
+    files = MemoryFiles(
+        {"main.py": program + "Scaled.apply(x, 3.0).sum().backward()\n", "kernels.py": COMPILED_FUNCTION}
+    )
+    found = check(Project(files), files.paths()).findings
+    assert [f.code for findings in found.values() for f in findings] == ["GL701"]
+
+
+# A momentum encoder that lies in the module which the optimizer got: it follows the other one, by any of these ways.
+FOLLOWS = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Pair(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.online = nn.Linear(4, 3)
+        self.target = nn.Linear(4, 3)
+
+    def forward(self, x, y):
+        with torch.no_grad():
+            target = self.target(y)
+        return self.online(x) @ target.T
+
+
+def update(net, ema, tau=0.01):
+    BODY
+
+
+model = Pair()
+optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+for step in range(4):
+    loss = F.cross_entropy(model(torch.randn(8, 4), torch.randn(8, 4)), torch.arange(8))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    if step % 2 == 0:
+        update(model.online, model.target)
+"""
+PAIRS = "for p, q in zip(net.parameters(), ema.parameters()):\n"
+NAMES = "ps = dict(net.named_parameters())\n    for n, q in ema.named_parameters():\n"
+UPDATES = [
+    PAIRS + "        q.data.copy_(tau * p.data + (1 - tau) * q.data)",
+    PAIRS + "        q.data = tau * p.data + (1 - tau) * q.data",
+    PAIRS + "        q.data.mul_(1 - tau).add_(p.data, alpha=tau)",
+    PAIRS + "        q.detach().copy_(p.detach() * tau + q.detach() * (1 - tau))",
+    NAMES + "        q.data.copy_(tau * ps[n].data + (1 - tau) * q.data)",
+    NAMES + "        q.data.mul_(1 - tau).add_(ps[n].data, alpha=tau)",
+    "ema.load_state_dict(net.state_dict())",
+    "new, old = net.state_dict(), ema.state_dict()\n"
+    "    ema.load_state_dict({k: tau * new[k] + (1 - tau) * old[k] for k in new})",
+    "old = ema.state_dict()\n    for k, v in net.state_dict().items():\n        old[k].copy_(tau * v + (1 - tau) * old[k])",
+    "ema.weight.data.copy_(net.weight.data)\n    ema.bias.data.copy_(net.bias.data)",
+    "nn.utils.vector_to_parameters(nn.utils.parameters_to_vector(net.parameters()), ema.parameters())",
+    *(
+        "with torch.no_grad():\n        " + body
+        for body in (
+            PAIRS + "            q.lerp_(p, tau)",
+            PAIRS + "            q.copy_(q * (1 - tau) + p * tau)",
+            PAIRS + "            q *= 1 - tau\n            q += tau * p",
+            "torch._foreach_lerp_(list(ema.parameters()), list(net.parameters()), tau)",
+            "ema.weight.copy_(net.weight)\n        ema.bias.copy_(net.bias)",
+        )
+    ),
+]
+# Nothing follows: the target stays as it was made.
+STAYS = [
+    "pass",
+    PAIRS + "        q.data.clamp_(-1, 1)",
+    "ema.load_state_dict(ema.state_dict())",
+]
+
+
+@pytest.mark.parametrize("body", [*UPDATES, *STAYS])
+def test_a_module_that_follows_what_is_trained(body: str) -> None:
+    program = FOLLOWS.replace("BODY", body)
+    if importlib.util.find_spec("torch") is not None:
+        names: dict[str, object] = {}
+        before = "initial = {n: p.clone() for n, p in model.target.named_parameters()}\nfor step"
+        after = "moved = any((initial[n] != p).any().item() for n, p in model.target.named_parameters())\n"
+        exec(compile(program.replace("for step", before) + after, body, "exec"), names)
+        assert names["moved"] is (body in UPDATES)
+    files = MemoryFiles({"main.py": program})
+    found = [f.code for findings in check(Project(files), files.paths()).findings.values() for f in findings]
+    assert found == (["GL104"] if body in STAYS else [])
+
+
+# A scaler of which only the scale is used: what its methods do is done by hand, and nothing is missing.
+BY_THE_SCALE = """
+scaler = torch.amp.GradScaler("cpu")
+for _ in range(3):
+    loss = model(torch.randn(8, 4)).pow(2).mean()
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    for p in model.parameters():
+        DIVIDE
+    optimizer.step()
+    scaler.update(65536.0)
+"""
+
+
+@pytest.mark.parametrize(
+    "divide",
+    ["p.grad.div_(scaler.get_scale())", "p.grad /= scaler.get_scale()", "p.grad = p.grad / scaler.get_scale()"],
+)
+def test_a_scale_that_is_divided_out_by_hand(divide: str) -> None:
+    program = HEAD + BY_THE_SCALE.replace("DIVIDE", divide)
+    if importlib.util.find_spec("torch") is not None:
+        exec(compile(program, divide, "exec"), {})
+    files = MemoryFiles({"main.py": program})
+    assert not [f.message for found in check(Project(files), files.paths()).findings.values() for f in found]
+
+
+@pytest.mark.parametrize("applied", [False, True])
+def test_a_function_through_which_nothing_goes_backward(applied: bool) -> None:
+    program = """
+import torch
+
+
+class Nearest(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, number, x):
+        index = x.topk(number).indices
+        ctx.mark_non_differentiable(index)
+        return index
+
+    @staticmethod
+    def backward(ctx, grad=None):
+        return None
+
+
+nearest = Nearest.apply
+"""
+    if applied:
+        program += "x = torch.randn(5, requires_grad=True)\nx[nearest(2, 2 * x)].sum().backward()\n"
+    if importlib.util.find_spec("torch") is not None:
+        exec(compile(program, "nearest", "exec"), {})
+    files = MemoryFiles({"main.py": program})
+    assert not [f.message for found in check(Project(files), files.paths()).findings.values() for f in found]

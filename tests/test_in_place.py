@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from fixture import MemoryFiles
 
-from gradline.check import check
+from gradline.check import check, fix
 from gradline.project import Project
 
 pytest.importorskip("torch")
@@ -58,3 +58,44 @@ def test_as_torch_says(change: str) -> None:
     findings = check(Project(files), files.paths()).findings
     said = [f.code for found in findings.values() for f in found if f.severity.fails]
     assert said == (["GL305"] if raises(source) else [])
+
+
+LAYERS = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.first = nn.Embedding(4, 8), nn.Linear(8, 8)
+        self.scale, self.last = nn.Parameter(torch.ones(8)), nn.Linear(8, 1)
+
+    def forward(self, i):
+        return self.last(self.first(self.embed(i)).relu() * self.scale)
+
+
+net, alone = Net(), nn.Linear(8, 1)
+loss = net(torch.tensor([1, 2])).pow(2).mean() + alone(torch.randn(2, 8)).mean()
+CHANGE
+loss.backward()
+"""
+# What is done to the parameters between a forward and its backward: autograd has saved some of them, and not others.
+BETWEEN = [
+    "net.load_state_dict(Net().state_dict())", "net.last.load_state_dict(net.last.state_dict())",
+    "net.embed.load_state_dict(net.embed.state_dict())", "alone.load_state_dict(nn.Linear(8, 1).state_dict())",
+    "net.load_state_dict(Net().state_dict(), assign=True)", "Net().load_state_dict(net.state_dict())",
+    "net.load_state_dict({}, strict=False)", "nn.init.zeros_(net.last.bias)", "nn.init.xavier_uniform_(net.last.weight)",
+    "nn.init.ones_(net.scale)", "nn.init.ones_(alone.weight)", "nn.init.normal_(net.embed.weight)",
+    "from torch.nn import init; init.kaiming_normal_(net.first.weight)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", BETWEEN)
+def test_parameters_written_between_forward_and_backward(change: str) -> None:
+    source = LAYERS.replace("CHANGE", change.replace("; ", "\n"))
+    files = MemoryFiles({"main.py": source})
+    project = Project(files)
+    found = [f for findings in check(project, files.paths()).findings.values() for f in findings if f.severity.fails]
+    assert [f.code for f in found] == (["GL305"] if raises(source) else [])
+    assert all(fix(project, f) is None for f in found)

@@ -403,6 +403,191 @@ CASES = {
     "a slope of a slope": Case(SLOPE, None, said="`slope.sum()` has lost its graph: `torch.autograd.grad` raises"),
 }  # fmt: skip
 
+SCALED = """
+net, x, y = nn.Linear(4, 1), torch.randn(8, 4), torch.randn(8, 1)
+head = nn.Linear(1, 1)
+opt = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
+scaler = torch.amp.GradScaler("cpu")
+for i in range(4):
+    loss = F.mse_loss(head(net(x)), y)
+    opt.zero_grad()
+    scaler.scale(loss).backward()
+{body}"""
+ENDS = "    scaler.step(opt)\n    scaler.update()\n"
+CLIP = "nn.utils.clip_grad_norm_({}.parameters(), 1.0)\n"
+TWO = SCALED.replace(
+    "opt = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)",
+    "opts = [torch.optim.SGD(m.parameters(), lr=0.1) for m in (net, head)]",
+).replace("    opt.zero_grad()", "    opts[0].zero_grad(); opts[1].zero_grad()")
+
+BATCHES = """
+from torch.utils.data import DataLoader, TensorDataset
+
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+loader = DataLoader(TensorDataset(torch.randn(32, 4)), batch_size=8)
+sched = torch.optim.lr_scheduler.CosineAnnealingLR(opt, T_max=5)
+
+def run(sched=None, limit=None):
+    for i, (x,) in enumerate(loader):
+        loss = net(x).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+{body}
+{before}for epoch in range(5):
+    run({given})
+"""
+
+PROCESSES = """
+import os
+import numpy as np
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+os.environ.setdefault("MASTER_ADDR", "localhost")
+os.environ.setdefault("MASTER_PORT", "0")
+dist.init_process_group("gloo", rank=0, world_size=1)
+"""
+SAMPLED = (
+    PROCESSES
+    + """
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+data = TensorDataset(torch.randn(32, 4))
+sampler = DistributedSampler(data)
+loader = DataLoader(data, batch_size=8, sampler=sampler)
+for epoch in {epochs}:
+    for (x,) in loader:
+        loss = net(x).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+"""
+)
+WRAPPED = (
+    PROCESSES
+    + """
+class Two(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 1), nn.Linear(4, 1)
+
+    def forward(self, x):
+        return self.a(x), self.b(x)
+
+def step(net, x):
+    return net.module(x)
+
+net = Two()
+ddp = DDP(net)
+opt = torch.optim.SGD(ddp.parameters(), lr=0.1)
+for i in range(3):
+    a, b = {call}
+    loss = {loss}
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+dist.destroy_process_group()
+"""
+)
+GRAPHS = """
+import copy
+import numpy as np
+
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+net(torch.randn(8, 4)).mean().backward()
+opt.step()
+
+def given(values):
+    return {how}
+
+{use}
+"""
+
+CASES |= {
+    "gradients that are clipped for one step": Case(
+        SCALED.format(body="    " + CLIP.format("net") + ENDS),
+        {"    nn.utils": "    scaler.unscale_(opt)\n    nn.utils"}, ("net",),
+    ),
+    "gradients that are clipped below a condition": Case(
+        SCALED.format(body="    if i > 0:\n        " + CLIP.format("net") + ENDS),
+        {"        nn.utils": "        scaler.unscale_(opt)\n        nn.utils"}, ("net",),
+    ),
+    "gradients that are clipped in two parts": Case(
+        SCALED.format(body="    " + CLIP.format("net") + "    " + CLIP.format("head") + ENDS),
+        {"    nn.utils.clip_grad_norm_(net": "    scaler.unscale_(opt)\n    nn.utils.clip_grad_norm_(net"}, ("net", "head"),
+    ),
+    "gradients that are clipped more often than applied": Case(
+        SCALED.format(body="    " + CLIP.format("net") + "    if i % 2 == 1:\n" + ENDS.replace("    s", "        s")),
+        None, said="clips gradients that are still multiplied by the scale",
+    ),
+    "two optimizers and no update": Case(
+        TWO.format(body="    scaler.step(opts[0])\n    scaler.step(opts[1])\n"),
+        {"    scaler.step(opts[1])\n": "    scaler.step(opts[1])\n    scaler.update()\n"}, ("net", "head"),
+        said="`scaler.update()` is missing",
+    ),
+    "a loop over optimizers and no update": Case(
+        TWO.format(body="    for o in opts:\n        scaler.step(o)\n"),
+        {"        scaler.step(o)\n": "        scaler.step(o)\n    scaler.update()\n"}, ("net", "head"),
+        said="`scaler.update()` is missing",
+    ),
+    "two optimizers that step around the scaler": Case(
+        TWO.format(body="    opts[0].step()\n    opts[1].step()\n"), None, said="still multiplied by the scale"
+    ),
+    "a scheduler that steps with the batches": Case(
+        BATCHES.format(body="        sched.step()\n", before="", given="sched"),
+        {"        sched.step()\n": "    sched.step()\n"}, ("net",), said="",
+    ),
+    "a scheduler that is not always there": Case(
+        BATCHES.format(body="        if sched is not None:\n            print(i)\n            sched.step()\n",
+                       before="run()\n", given="sched"),
+        None, said="",
+    ),
+    "a scheduler in a loop that is left": Case(
+        BATCHES.format(body="        sched.step()\n        if i == limit:\n            return\n", before="",
+                       given="sched, 3"),
+        None, said="",
+    ),
+    "epochs that are counted": Case(
+        SAMPLED.format(epochs="range(3)"),
+        {"for epoch in range(3):\n": "for epoch in range(3):\n    sampler.set_epoch(epoch)\n"}, ("net",),
+    ),
+    "epochs of NumPy, of which torch makes no seed": Case(SAMPLED.format(epochs="np.arange(3)"), None),
+    "a model inside its wrapper": Case(
+        WRAPPED.format(call="ddp.module(torch.randn(8, 4))", loss="(a + b).pow(2).mean()"),
+        {"ddp.module(": "ddp("}, ("net",), said="goes past DistributedDataParallel",
+    ),
+    "a model of which a part is used, that DDP would miss": Case(
+        WRAPPED.format(call="ddp.module(torch.randn(8, 4))", loss="a.pow(2).mean()"), None,
+        said="goes past DistributedDataParallel",
+    ),
+    "what a caller gives may be no wrapper": Case(
+        WRAPPED.format(call="step(ddp, torch.randn(8, 4))", loss="(a + b).pow(2).mean()"), None,
+        said="goes past DistributedDataParallel",
+    ),
+    "a tensor for NumPy": Case(
+        GRAPHS.format(how="values", use="print(np.asarray(net(torch.randn(8, 4))))"),
+        {"net(torch.randn(8, 4))))": "net(torch.randn(8, 4)).detach()))"}, ("net",),
+    ),
+    "a tensor or a list for NumPy": Case(
+        GRAPHS.format(how="np.asarray(values)", use="given([1.0])\ngiven(net(torch.randn(8, 4)))"), None
+    ),
+    "an array that becomes a tensor": Case(
+        GRAPHS.format(how="values", use="x = np.ones(3)\nfor _ in range(2):\n    print(np.array(x))\n    x = net(torch.ones(4))"),
+        None,
+    ),
+    "a copy of what has a graph": Case(
+        GRAPHS.format(how="values", use="out = net(torch.randn(8, 4))\nkept = copy.deepcopy(out)\nprint(kept.sum())"),
+        {"copy.deepcopy(out)": "out.detach().clone()"}, ("net",),
+    ),
+    "a copy of anything": Case(
+        GRAPHS.format(how="copy.deepcopy(values)", use="given([net])\nprint(given(net(torch.randn(8, 4))))"), None
+    ),
+}  # fmt: skip
+
 
 @pytest.fixture(scope="module")
 def runner() -> Iterator[Runner]:

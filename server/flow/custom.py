@@ -104,8 +104,10 @@ def check_gradients(run: Interpreter, cls: Class, inputs: int | None = None) -> 
     `inputs` is how many arguments it was applied to, if that is known.
     """
     forward, backward = (_function(run.force(cls.names, name)) for name in ("forward", "backward"))
-    if forward is None or backward is None:
+    if forward is None or backward is None or _may_be_compiled(run, cls, inputs is not None):
         return
+    if "mark_non_differentiable" in forward.unit.text:
+        return  # nothing may ever go backward through it
     # Without `ctx` if `setup_context` is there.
     first = 0 if "setup_context" in cls.names else 1
     params = forward.code.params[first:]
@@ -134,6 +136,23 @@ def check_gradients(run: Interpreter, cls: Class, inputs: int | None = None) -> 
                 expected = say("{least} to {most} inputs", least=least, most=most)
             data: dict[str, object] = {"name": cls.name, "expected": expected, "got": values, "missing": least - values}
             run.record(events.Raised(place, run.stack, "function-gradient-count", cls.name, data=data))
+
+
+def _may_be_compiled(run: Interpreter, cls: Class, applied: bool) -> bool:
+    """Whether the Function may be applied in compiled code, where inputs at the end may go without a gradient.
+
+    Tried on torch: `torch.compile` asks only for the gradients of tensors. A class that is only defined is judged where
+    its own file applies it.
+    """
+    if run.compiled is not None:
+        return True
+    texts = [cls.module.source.text]
+    if not applied and f"{cls.name}.apply" not in texts[0]:
+        return True
+    if applied and not run.alone:
+        return False  # a program that runs here, and not compiled
+    texts.append(run.frame.module.source.text)
+    return any("compile" in text and ("torch.compile" in text or ".compile(" in text) for text in texts)
 
 
 def no_gradient(run: Interpreter, cls: Class, inputs: int) -> dict[int, Place]:

@@ -272,7 +272,7 @@ def written(
             bump(run, one.storage, place)
     for one in below:
         run.state.put(one.cells, "written", True)
-    keep_by_hand(run, target)
+    keep_by_hand(run, target, below, how)
     if target.leaf is not None and isinstance(result, Tensor) and result.dead:
         return target  # a frozen leaf stays the leaf that it is
     if leaves and run.state.mode.kind in (OFF, INFERENCE):
@@ -299,10 +299,17 @@ def behind_data(tensor: Tensor) -> tuple[Leaf, ...]:
     return of if isinstance(of, tuple) else (of,) if isinstance(of, Leaf) else ()
 
 
-def keep_by_hand(run: Interpreter, target: Tensor) -> None:
-    """A parameter that a forward itself writes (a moving average, a codebook) is not left to an optimizer."""
-    if run.frame.instance is not None:
-        for leaf in (target.leaf,) if target.leaf is not None else behind_data(target):
+# Writing in place that leaves a parameter in the hands of its optimizer: it keeps within bounds what training makes of it.
+_BOUNDS = frozenset(["clamp_", "clip_", "clamp_min_", "clamp_max_", "renorm_"])
+
+
+def keep_by_hand(run: Interpreter, target: Tensor, leaves: Iterable[Leaf], how: str) -> None:
+    """A parameter that a forward itself writes (a codebook), or that the program writes after a step (a moving average
+    of what was trained), is not left to an optimizer."""
+    if run.frame.instance is not None or (
+        run.notes.get("stepped") and how.partition("(")[0].lstrip(".") not in _BOUNDS
+    ):
+        for leaf in (target.leaf, *leaves) if target.leaf is not None else leaves:
             run.state.put(leaf.cells, "kept-by-hand", True)
 
 

@@ -63,7 +63,8 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         return None
     start, end = tree.span(call)
     edit = Edit(tree.path, start, end, f"{tree.code(given)}.detach().clone()")
-    return Fix(say("Copy the values: `.detach().clone()`"), Applicability.SAFE, (edit,))
+    safety = Applicability.UNSAFE if tree.varies(given) else Applicability.SAFE  # anything can be copied deeply
+    return Fix(say("Copy the values: `.detach().clone()`"), safety, (edit,))
 
 
 RULE = Rule(code="GL112", severity=Severity.ERROR, check=check)

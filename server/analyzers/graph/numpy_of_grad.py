@@ -71,8 +71,11 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         given: Any = call.func.value
         while _only_moves(tree, given):
             given = given.func.value
+        safety = Applicability.SAFE
     elif len(call.args) >= 1 and call.args[0].keyword is None and not call.args[0].star:
         given = call.args[0].value
+        # NumPy takes lists and arrays, too, and these have nothing to detach.
+        safety = Applicability.UNSAFE if tree.varies(given) else Applicability.SAFE
     else:
         return None
     if isinstance(given, (cst.List, cst.Tuple, cst.ListComp, cst.GeneratorExp)):
@@ -82,7 +85,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     edits = [Edit(tree.path, end, end, ".detach()")]
     if isinstance(given, loose) and not given.lpar:
         edits = [Edit(tree.path, start, start, "("), Edit(tree.path, end, end, ").detach()")]
-    return Fix(say("Detach it first"), Applicability.SAFE, tuple(edits))
+    return Fix(say("Detach it first"), safety, tuple(edits))
 
 
 def _only_moves(tree: Tree, node: Any) -> bool:

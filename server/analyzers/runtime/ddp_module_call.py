@@ -49,6 +49,7 @@ def check(flow: Flow) -> Iterable[Finding]:
                 say("{code} goes past DistributedDataParallel: the gradients are not averaged, and each process "
                     "trains alone", code=flow.code(place)),
                 tuple(_trail(event, wrapper, place)),
+                data=(("whole", leaves <= set(event.reached)),),
             )  # fmt: skip
 
 
@@ -87,7 +88,8 @@ def _trail(backward: events.Backward, wrapper: Object, place: Place) -> Iterable
 def fix(finding: Finding, context: FixContext) -> Fix | None:
     """Call the wrapper.
 
-    Needs: the place is what is called (`model.module`).
+    Needs: the place is what is called (`model.module`). It is safe if the backward reaches every parameter (`whole`): the
+    wrapper raises where some get no gradient; and if no caller can give something else that has a `module`.
     """
     tree = context.tree(finding.place)
     inner: Any = tree and tree.exactly(finding.place, tree.cst.Attribute)
@@ -95,7 +97,11 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         return None
     if not isinstance(tree.parent(inner), tree.cst.Call):
         return None  # another method of the model, which the wrapper has not
-    return Fix(say("Call the wrapper"), Applicability.SAFE, tree.unwrap(inner, inner.value))
+    scope = context.scope_tree(finding.place)
+    same: Any = scope and scope.exactly(finding.place, scope.cst.Attribute)
+    sure = finding.get("whole") and scope is not None and same is not None and not scope.varies(same)
+    safety = Applicability.SAFE if sure else Applicability.UNSAFE
+    return Fix(say("Call the wrapper"), safety, tree.unwrap(inner, inner.value))
 
 
 RULE = Rule(code="GL603", severity=Severity.WARNING, check=check)

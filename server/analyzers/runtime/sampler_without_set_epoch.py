@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -105,7 +106,11 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         return None
     line = f"{name.value}.set_epoch({epoch})"
     edit = tree.insert_before(loop.body.body[0], line)
-    return Fix(say("Tell the sampler the epoch"), Applicability.SAFE, (edit,))
+    counted = _COUNTS.search(tree.code(loop.iter)) is not None  # of anything else torch's generator may make no seed
+    return Fix(say("Tell the sampler the epoch"), Applicability.SAFE if counted else Applicability.UNSAFE, (edit,))
+
+
+_COUNTS = re.compile(r"\b(?:t?range|count)\(")
 
 
 RULE = Rule(code="GL605", severity=Severity.WARNING, check=check)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ...edits import Applicability, Fix, FixContext
+from ...edits import Applicability, Fix, FixContext, Tree
 from ...facts import Object
-from ...findings import Finding, Severity, Step
+from ...findings import Finding, Place, Severity, Step
 from ...flow import events
 from ...messages import say
 from ...rule import Rule
@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 
 def check(flow: Flow) -> Iterable[Finding]:
     reads_scale = any(event.name == "get_scale" for event in flow.of(events.Scaling))
+    clipped: dict[Place, Place] = {}  # the step for which gradients are clipped -> where that is said first
     for event in flow.among(events.Scaling, events.Clip, events.Step):
         if isinstance(event, events.Scaling):
             yield from _call(flow, event)
         elif isinstance(event, events.Clip) and event.scaled and not reads_scale and followed(flow, event.leaves):
-            yield from _clip(flow, event)
+            yield from _clip(flow, event, clipped)
         elif isinstance(event, events.Step) and not event.via and not event.optimizer.cells.get("escaped"):
-            yield from _step(flow, event)
+            yield from _step(flow, event, reads_scale)
 
 
 def _call(flow: Flow, event: events.Scaling) -> Iterable[Finding]:
@@ -64,7 +65,7 @@ def _scaled(flow: Flow, scaler: Object) -> bool:
     return any(event.name == "scale" and event.scaler is scaler for event in flow.of(events.Scaling))
 
 
-def _clip(flow: Flow, clip: events.Clip) -> Iterable[Finding]:
+def _clip(flow: Flow, clip: events.Clip, clipped: dict[Place, Place]) -> Iterable[Finding]:
     after = flow.events[flow.events.index(clip) :]
     step = next((e for e in after if isinstance(e, events.Step) and set(e.leaves) & set(clip.leaves)), None)
     if step is not None and step.via:
@@ -73,11 +74,12 @@ def _clip(flow: Flow, clip: events.Clip) -> Iterable[Finding]:
             say("{clip} clips gradients that are still multiplied by the scale: call `scaler.unscale_(optimizer)` "
                 "first", clip=flow.code(clip.place)),
             (Step(step.place, say("the scaler divides them by the scale here, after they were clipped")),),
+            data=(("again", clipped.setdefault(step.place, clip.place) != clip.place),),
         )  # fmt: skip
 
 
-def _step(flow: Flow, step: events.Step) -> Iterable[Finding]:
-    if step.scaled is not None:
+def _step(flow: Flow, step: events.Step, reads_scale: bool) -> Iterable[Finding]:
+    if step.scaled is not None and not reads_scale:
         yield Finding(
             "", "", RULE.severity, step.place,
             say("{step} applies gradients that are still multiplied by the scale: `scaler.step(optimizer)` divides "
@@ -128,7 +130,7 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
             return Fix(say("Unscale them once"), Applicability.SAFE, (tree.delete(tree.parent(call)),))
         if done != "step" or not tree.block(tree.statement(other)):
             return None
-        edits = (tree.insert_after(tree.statement(other), f"{scaler}.update()"),)
+        edits = (tree.insert_after(_last_step(tree, other, scaler), f"{scaler}.update()"),)
         return Fix(say("Update {scaler} after the step", scaler=scaler), Applicability.SAFE, edits)
     stepped = isinstance(call.func, cst.Attribute) and call.func.attr.value == "step" and not call.args
     if stepped and done == "step":
@@ -137,13 +139,60 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         )
     if stepped:
         edits = (tree.replace(call, f"{scaler}.step({tree.code(call.func.value)})"),)
+        update = f"{scaler.rpartition('.')[2]}.update("
+        # Where others step, too, it is not known which one is the last before the update.
+        safety = Applicability.SAFE if _steps(tree, call) == 1 else Applicability.UNSAFE
         if f"{scaler}.update(" not in context.scope(finding.place).text:
+            if update in context.source(finding.place.path).text:
+                safety = Applicability.UNSAFE  # another function does it
             edits += (tree.insert_after(statement, f"{scaler}.update()"),)
-        return Fix(say("Step through {scaler}", scaler=scaler), Applicability.SAFE, edits)
-    if done != "step" or not other.args:
-        return None
+        return Fix(say("Step through {scaler}", scaler=scaler), safety, edits)
+    if done != "step" or not other.args or finding.get("again"):
+        return None  # what is clipped before is unscaled there, and this with it
     edits = (tree.insert_before(statement, f"{scaler}.unscale_({tree.code(other.args[0].value)})"),)
-    return Fix(say("Unscale the gradients before clipping"), Applicability.SAFE, edits)
+    safety = Applicability.SAFE if _once(tree, statement, other) else Applicability.UNSAFE
+    return Fix(say("Unscale the gradients before clipping"), safety, edits)
+
+
+def _last_step(tree: Tree, step: Any, scaler: str) -> Any:
+    """The statement after which every optimizer of this scaler has stepped: the last such step of the block, or the loop
+    over the optimizers."""
+    cst = tree.cst
+    statement = tree.statement(step)
+    for loop in tree.ancestors(step):
+        if isinstance(loop, (cst.FunctionDef, cst.While)):
+            break
+        if isinstance(loop, cst.For) and step.args:
+            given = {name.value for name in tree.names(step.args[0].value)}
+            if given & {name.value for name in tree.names(loop.target)}:
+                return loop
+    block = list(tree.block(statement))
+    return next((one for one in reversed(block) if tree.code(one).strip().startswith(f"{scaler}.step(")), statement)
+
+
+def _steps(tree: Tree, call: Any) -> int:
+    """How many optimizers step in the statements of this function."""
+    cst = tree.cst
+    own = tree.enclosing(call, cst.FunctionDef)
+    return sum(
+        isinstance(one.func, cst.Attribute)
+        and one.func.attr.value == "step"
+        and isinstance(tree.parent(one), cst.Expr)
+        and tree.enclosing(one, cst.FunctionDef) is own
+        for one in tree.nodes(cst.Call)
+    )
+
+
+def _once(tree: Tree, statement: Any, step: Any) -> bool:
+    """Whether the scaler steps whenever this statement is reached, and as often: in the same block, or around it."""
+    cst = tree.cst
+    block = tree.parent(tree.statement(step))
+    for outer in (statement, *tree.ancestors(statement)):
+        if isinstance(outer, (cst.For, cst.While, cst.FunctionDef)):
+            return False
+        if tree.parent(outer) is block:
+            return True
+    return False
 
 
 RULE = Rule(code="GL405", severity=Severity.WARNING, check=check)

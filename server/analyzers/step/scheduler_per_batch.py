@@ -83,9 +83,14 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
         return None
     if len(tree.block(tree.statement(call))) < 2:
         return None
-    return Fix(
-        say("Step it after the loop over the batches"), Applicability.SAFE, tree.move_after(tree.parent(call), loop)
+    # Below a condition it may not be there at all, and below the loop nothing comes of one that returns.
+    plain = tree.parent(tree.statement(call)) is loop.body
+    leaves = any(
+        loop in tree.ancestors(one) and tree.enclosing(one, cst.FunctionDef) is tree.enclosing(loop, cst.FunctionDef)
+        for one in tree.nodes(cst.Return)
     )
+    safety = Applicability.SAFE if plain and not leaves else Applicability.UNSAFE
+    return Fix(say("Step it after the loop over the batches"), safety, tree.move_after(tree.parent(call), loop))
 
 
 RULE = Rule(code="GL415", severity=Severity.WARNING, check=check)

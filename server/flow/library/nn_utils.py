@@ -127,6 +127,8 @@ def t_vector_to_parameters(run: Interpreter, args: Args, e: ir.Call | None) -> V
     if e is not None:
         for leaf in parameters_in(run, args.get(1, "parameters", UNKNOWN) or UNKNOWN, run.place(e.at))[0]:
             run.state.put(leaf.cells, "written", True)
+            if run.notes.get("stepped"):
+                run.state.put(leaf.cells, "kept-by-hand", True)
     return NONE
 
 

@@ -14,6 +14,7 @@ from ...facts import (
     DEFAULT_MODE,
     FALSE,
     NONE,
+    OFF,
     TRUE,
     UNKNOWN,
     Const,
@@ -22,6 +23,7 @@ from ...facts import (
     External,
     Function,
     Leaf,
+    Mode,
     Number,
     Object,
     ParameterOf,
@@ -33,14 +35,14 @@ from ...facts import (
     replace,
 )
 from ...findings import Place
-from .. import functional, replacing
+from .. import events, functional, replacing
 from ..calls import call, escape
 from ..events import called_event
 from ..frames import Args
 from ..modes import ENTERED, make_context
 from ..modules import call_module_method, initialize, make_module
 from ..objects import AVERAGED, MODULE, MODULE_METHODS, WRAPPERS
-from ..operations import Inputs, lost_here, operate
+from ..operations import Inputs, bump, lost_here, operate
 from ..tensors import call_method, changed, with_flag
 from ..training import Phases, autograd_call, make_optimizer
 from .copies import clone, refuse_copy
@@ -96,12 +98,28 @@ def call_torch(run: Interpreter, name: str, args: Args, e: ir.Call | None) -> Va
             return call_method(run, owner, name.rpartition(".")[2], rest, e)
         return UNKNOWN
     if name.startswith("torch.nn.init.") and name.endswith("_"):
+        if e is not None and args.positional:
+            initialized(run, args.positional[0], e)
         return args.positional[0] if args.positional else UNKNOWN
     if name.startswith(SETTINGS):
         return UNKNOWN
     for value in args.all():
         escape(run, value)
     return UNKNOWN
+
+
+def initialized(run: Interpreter, value: Value, e: ir.Call) -> None:
+    """An initializer writes in place: a graph that has saved the parameter does not go backward any more."""
+    leaf = value.leaf if isinstance(value, Tensor) else None
+    if isinstance(value, ParameterOf) and len(value.leaves) == 1:
+        leaf = value.leaves[0]
+    if leaf is not None and leaf.kind == "weights":
+        first = e.args[0] if e.args else None  # of a layer the bias is not saved
+        leaf = leaf if isinstance(first, ir.Attr) and first.name == "weight" else None
+    if leaf is not None:
+        place = run.place(e.at)
+        run.record(events.InPlace(place, run.stack, Tensor(leaf=leaf), "nn.init", Mode(OFF), leaf))
+        bump(run, leaf.storage, place)
 
 
 LIBRARY_OBJECTS = ("torch.utils.data.", "torch.GradScaler", "torch.cuda.amp.GradScaler", "torch.distributions.",
@@ -196,17 +214,45 @@ def t_checkpoint(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
         called_event(run, "torch.utils.checkpoint.checkpoint", args, e, result)
     reentrant = args.get(None, "use_reentrant", TRUE)
     truth = run.truth(reentrant) if reentrant is not None else True
-    if truth is True and isinstance(result, Tensor) and result.node is not None and not args.spread:
-        # Reentrant: only direct tensor arguments connect the result to the graph (facts).
-        direct = Inputs()
-        for value in inner.positional:
-            if isinstance(value, (Tensor, ParameterOf, Unknown)):
-                direct.add(run, value)
-        if not direct.nodes and not direct.unknown and e is not None:
-            place = run.place(e.at)
-            cut = Cut("reentrant checkpoint", "checkpoint", place, (result.node,), stack=run.stack)
-            return replace(result, node=None, cuts=(*result.cuts, lost_here(run, cut)), certain=True)
-    return result
+    return reentered(run, result, inner.positional, e) if truth is True and not args.spread else result
+
+
+def reentered(run: Interpreter, result: Value, inputs: list[Value], e: ir.Call | None) -> Value:
+    """What a reentrant checkpoint gives: only direct tensor arguments connect the result to the graph (facts)."""
+    if not isinstance(result, Tensor) or result.node is None:
+        return result
+    direct = Inputs()
+    for value in inputs:
+        if isinstance(value, (Tensor, ParameterOf, Unknown)):
+            direct.add(run, value)
+    if direct.nodes or direct.unknown or e is None:
+        return result
+    cut = Cut("reentrant checkpoint", "checkpoint", run.place(e.at), (result.node,), stack=run.stack)
+    return replace(result, node=None, cuts=(*result.cuts, lost_here(run, cut)), certain=True)
+
+
+def t_checkpoint_sequential(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
+    """The parts of a `Sequential` one after the other, each but the last behind a checkpoint."""
+    functions, segments = args.get(0, "functions", UNKNOWN), args.get(1, "segments", UNKNOWN)
+    value = args.get(2, "input", UNKNOWN) or UNKNOWN
+    items = functions.cells.get("items") if isinstance(functions, (Object, Sequence)) else None
+    number = segments.value if isinstance(segments, Const) else None
+    if args.spread or not isinstance(items, tuple) or not isinstance(number, int) or not 0 < number <= len(items):
+        for given in args.all():
+            escape(run, given)
+        return UNKNOWN
+    reentrant = args.get(3, "use_reentrant", NONE)
+    said = reentrant is not None and not (isinstance(reentrant, Const) and reentrant.value is None)
+    truth = run.truth(reentrant) if said and reentrant is not None else True
+    size = len(items) // number
+    for start in range(0, size * number, size):
+        last = start + size >= size * number
+        before = value
+        for item in items[start : len(items) if last else start + size]:
+            value = call(run, item, Args([value], {}), e)
+        if truth is True and not last:
+            value = reentered(run, value, [before], e)
+    return value
 
 
 def t_identity(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
@@ -309,6 +355,7 @@ TORCH: dict[str, Callable[[Interpreter, Args, ir.Call | None], Value]] = {
     "torch.multiprocessing.start_processes": t_spawn,
     "torch.compile": t_compile,
     "torch.utils.checkpoint.checkpoint": t_checkpoint,
+    "torch.utils.checkpoint.checkpoint_sequential": t_checkpoint_sequential,
     "torch.func.functional_call": functional.functional_call,
     "torch.nn.utils.stateless.functional_call": functional.functional_call,
     "torch.distributions.kl_divergence": t_recorded("kl_divergence"),

@@ -17,10 +17,12 @@ from ...facts import (
     Range,
     Sequence,
     StateOf,
+    Storage,
     Switched,
     Tensor,
     Text,
     Value,
+    alternatives,
     join_all,
     replace,
 )
@@ -28,6 +30,7 @@ from ...findings import Place
 from .. import events
 from ..frames import Args
 from ..objects import AVERAGED
+from ..operations import bump
 from .classes import library_class
 from .forward import call_module
 from .members import grow
@@ -147,7 +150,8 @@ def call_module_method(run: Interpreter, obj: Object, name: str, args: Args, e: 
         return NONE
     if name == "state_dict":
         if place is not None:
-            mapping = Mapping({"rest": Tensor(tag="state", dtype=FLOAT)}, place, complete=False)
+            memory = Storage({"of": tuple(leaves_of(run, obj)[0])})
+            mapping = Mapping({"rest": Tensor(tag="state", dtype=FLOAT, storage=memory)}, place, complete=False)
             mapping.cells["of"] = frozenset({StateOf(obj, place)})
             called(run, place, "Module.state_dict", args, obj, mapping)
             return mapping
@@ -155,6 +159,14 @@ def call_module_method(run: Interpreter, obj: Object, name: str, args: Args, e: 
     if name == "load_state_dict":
         if place is not None:
             called(run, place, "Module.load_state_dict", args, obj)
+            if run.notes.get("stepped") and _from_another(args.get(0, "state_dict", None), obj):
+                for leaf in leaves_of(run, obj)[0]:
+                    run.state.put(leaf.cells, "kept-by-hand", True)
+            if not args.spread and all(name == "state_dict" for name in args.keywords) and len(args.positional) < 2:
+                doubtful = uncertain_leaves(run, obj)
+                for leaf in leaves_of(run, obj)[0]:  # all of them are there, and written in place
+                    if leaf not in doubtful:
+                        bump(run, leaf.storage, place)
         return UNKNOWN
     if name.startswith("register_") and name.endswith("hook"):
         return _hooks.register(run, obj, name, args, e)
@@ -168,6 +180,15 @@ def call_module_method(run: Interpreter, obj: Object, name: str, args: Args, e: 
     if name == "__init__":
         return NONE
     return UNKNOWN
+
+
+def _from_another(state: Value | None, obj: Object) -> bool:
+    """Whether weights that are loaded are those of another module, or computed: the module follows what is trained."""
+    return any(
+        isinstance(option, Mapping)
+        and not (isinstance(of := option.cells.get("of"), frozenset) and all(one.module is obj for one in of))
+        for option in (alternatives(state) if state is not None else ())
+    )
 
 
 def called(run: Interpreter, place: Place, name: str, args: Args, owner: Value, result: Value = NONE) -> None:

@@ -52,7 +52,7 @@ def set_tensor_attribute(
     elif name == "data":
         for leaf in leaves:
             run.state.put(leaf.cells, "written", True)
-            if run.frame.instance is not None:
+            if run.frame.instance is not None or run.notes.get("stepped"):
                 run.state.put(leaf.cells, "kept-by-hand", True)
         other = memory_of(value)
         if isinstance(owner, Tensor) and owner.leaf is not None and other is not None and other is not owner.leaf:

@@ -138,6 +138,7 @@ def optimizer_leaves(optimizer: Object) -> tuple[Leaf, ...]:
 
 def step(run: Interpreter, optimizer: Object, place: Place, via: str = "", closure: bool = False) -> None:
     """The leaves move; their gradients stay where they are."""
+    run.notes["stepped"] = True
     leaves = optimizer_leaves(optimizer)
     empty, stale, dropped, leftover = [], [], [], []
     pending = 0

@@ -56,7 +56,7 @@ def call_scaler(run: Interpreter, obj: Object, name: str, args: Args, e: ir.Call
         phase, before = None, None
         if isinstance(phases, Phases) and optimizer is not None:
             phase, before = phases.get(optimizer)
-        elif isinstance(phases, Phases) and name == "update" and not phases.of:
+        elif isinstance(phases, Phases) and name == "update" and not phases.of and not args.all():
             phase = "ready"
         fresh = [grad_of(leaf) for leaf in optimizer_leaves(optimizer)] if optimizer is not None else []
         unscaled = bool(fresh) and all(g.state == "fresh" and g.scaled is False for g in fresh)
