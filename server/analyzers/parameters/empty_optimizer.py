@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ...facts import Leaf, Object, Parameters
+from ...facts import Leaf, Object, Parameters, Sequence, replace
 from ...findings import Finding, Severity, Step
 from ...flow import events
 from ...flow.modules import leaves_of
+from ...flow.training.optimizers import is_empty
 from ...messages import say
 from ...rule import Rule
 
@@ -37,6 +38,9 @@ def check(flow: Flow) -> Iterable[Finding]:
 def _gets_nothing(flow: Flow, event: events.OptimizerMade) -> bool:
     """Whether it was given the parameters of a module that require grad, and surely none does."""
     given = event.arguments[0] if event.arguments else None
+    if isinstance(given, Sequence):
+        source = given.cells.get("source")
+        given = replace(source, trainable_only=True) if isinstance(source, Parameters) and is_empty(given) else None
     if not isinstance(given, Parameters) or not given.trainable_only or not isinstance(given.owner, Object):
         return False
     if event.leaves or not event.exact or event.used_up is not None or event.branches:

@@ -49,6 +49,8 @@ def comprehension(run: Interpreter, e: ir.Comp) -> Value:
     cells: dict[str, object] = {"items": None, "each": join_all(results) if results else UNKNOWN, **of}
     if len(e.generators) == len(results) == 1 and not first.ifs and e.element == first.target._replace(at=e.element.at):
         cells["parts"] = (results[0],)  # `[p for p in parameters]`
+    if of and first.ifs and kind != "generator" and _all_frozen(results.source):
+        cells["nothing"] = cells["each"]  # as long as nobody puts anything into the list
     return Sequence(kind, cells, place)
 
 
@@ -56,6 +58,16 @@ class _Results(list[Any]):
     """What a comprehension gives, and what its first loop goes over."""
 
     source: Value = UNKNOWN
+
+
+def _all_frozen(value: Value) -> bool:
+    """Whether none of these parameters requires grad now."""
+    return (
+        isinstance(value, Parameters)
+        and value.exact
+        and bool(value.leaves)
+        and all(leaf.cells.get("requires_grad") is False for leaf in value.leaves)
+    )
 
 
 def _only_frozen_left_out(e: ir.Comp) -> bool:

@@ -66,6 +66,11 @@ def make_optimizer(run: Interpreter, obj: Object, args: Args, place: Place) -> N
     )
 
 
+def is_empty(value: Sequence) -> bool:
+    """Whether it is `[p for p in parameters if p.requires_grad]` where each was frozen, and nothing was added since."""
+    return "nothing" in value.cells and value.cells.get("each") is value.cells["nothing"]
+
+
 def parameters_in(run: Interpreter, value: Value, place: Place) -> tuple[list[Leaf], bool, Place | None]:
     """The leaves in what an optimizer (or clip_grad_norm_) was given; whether all are known; where it was used up."""
     if isinstance(value, Parameters) or (isinstance(value, Sequence) and value.kind == "generator"):
@@ -79,6 +84,8 @@ def parameters_in(run: Interpreter, value: Value, place: Place) -> tuple[list[Le
         return list(value.leaves), value.all_of, None
     if isinstance(value, Tensor):
         return possible_leaves(value), value.leaf is not None or value.certain, None
+    if isinstance(value, Sequence) and is_empty(value):
+        return [], True, None
     if isinstance(value, (Sequence, Range)):
         leaves: list[Leaf] = []
         exact, used_up = True, None
