@@ -1600,3 +1600,53 @@ nearest = Nearest.apply
         exec(compile(program, "nearest", "exec"), {})
     files = MemoryFiles({"main.py": program})
     assert not [f.message for found in check(Project(files), files.paths()).findings.values() for f in found]
+
+
+# An optimizer of a model of which copies are trained: what they have learned is brought back, by any of these ways.
+COPIES = """
+import copy
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+model = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(3):
+    learner = copy.deepcopy(model)
+    inner = torch.optim.SGD(learner.parameters(), lr=0.1)
+    for _ in range(2):
+        inner.zero_grad()
+        F.mse_loss(learner(torch.randn(8, 2)), torch.randn(8, 1)).backward()
+        inner.step()
+    optimizer.zero_grad()
+    BACK
+    optimizer.step()
+"""
+PAIR = "for p, q in zip(model.parameters(), learner.parameters()):\n        "
+BACK = [
+    PAIR + "p.grad = q.grad",
+    PAIR + "p.grad = p.data - q.data",
+    PAIR + "p.data.add_(q.data - p.data, alpha=0.1)",
+    "with torch.no_grad():\n        " + PAIR + "    p.lerp_(q, 0.1)",
+    "model.load_state_dict(learner.state_dict())",
+    "model.load_state_dict({k: (v + learner.state_dict()[k]) / 2 for k, v in model.state_dict().items()})",
+    "nn.utils.vector_to_parameters(nn.utils.parameters_to_vector(learner.parameters()), model.parameters())",
+    "model.weight.grad, model.bias.grad = learner.weight.grad.clone(), learner.bias.grad.clone()",
+    "model.weight.data = learner.weight.data.clone()",
+    "grads = dict(learner.named_parameters())\n    for n, p in model.named_parameters():\n        p.grad = grads[n].grad",
+    "torch._foreach_lerp_([p.data for p in model.parameters()], [q.data for q in learner.parameters()], 0.1)",
+]
+
+
+@pytest.mark.parametrize("back", BACK)
+def test_what_a_copy_has_learned_is_brought_back(back: str) -> None:
+    program = COPIES.replace("BACK", back)
+    if importlib.util.find_spec("torch") is not None:
+        names: dict[str, object] = {}
+        start = "first = [p.clone() for p in model.parameters()]\nfor _ in range(3):"
+        exec(compile(program.replace("for _ in range(3):", start), back, "exec"), names)
+        first, model = names["first"], names["model"]
+        assert any((p != q).any().item() for p, q in zip(first, model.parameters(), strict=True))  # type: ignore[attr-defined, call-overload]
+    files = MemoryFiles({"main.py": program})
+    found = [f for findings in check(Project(files), files.paths()).findings.values() for f in findings]
+    assert not [f.message for f in found if f.code == "GL417"]

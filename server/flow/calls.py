@@ -123,6 +123,9 @@ def escape(run: Interpreter, value: Value, depth: int = 3) -> None:
         selects(run, value)
         return
     if isinstance(value, Tensor):
+        if value.tag == "data-of-leaf":  # it may be written there
+            for leaf in _tensors.behind_data(value):
+                run.state.put(leaf.cells, "written", True)
         node, _ = graph_of(value)
         if node is not None and node not in run.handed:
             run.state.set(run.handed, node, True)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from ...facts import Class, Leaf, Object, Tensor
 from ...findings import Finding, Severity, Step
 from ...flow import events
+from ...flow.modules import leaves_of
+from ...flow.objects import is_module
 from ...flow.training import grad_of, optimizer_leaves, walk
 from ...messages import say
 from ...rule import Rule
@@ -48,6 +50,8 @@ def check(flow: Flow) -> Iterable[Finding]:
             evidence = returned if flags == {True} and _left_alone(leaves) else None
         else:
             evidence = (_used(flow, leaves) if flags == {True} else None) or _astray(flow)
+            if evidence is None and flags == {True} and _left_alone(leaves):
+                evidence = _copied(flow, leaves)
         made = next((event.place for event in flow.of(events.OptimizerMade) if event.optimizer is optimizer), None)
         if evidence is None:
             continue
@@ -85,6 +89,20 @@ def _used(flow: Flow, leaves: set[Leaf]) -> Step | None:
             assert event.result.node is not None
             if leaves & set(walk(event.result.node).sure):
                 return Step(event.place, say("this is computed from them, and nothing goes backward through it"))
+    return None
+
+
+def _copied(flow: Flow, leaves: set[Leaf]) -> Step | None:
+    """The deep copy of a module with these leaves, where something else goes backward in a loop."""
+    assert flow.run is not None
+    if any(leaf.cells.get("kept-by-hand") for leaf in leaves):
+        return None
+    if not any(event.loops and not event.grad and event.reached for event in flow.of(events.Backward)):
+        return None
+    for event in flow.of(events.Called):
+        module = event.args[0] if event.name == "copy.deepcopy" and event.args else None
+        if isinstance(module, Object) and is_module(module) and leaves & set(leaves_of(flow.run, module)[0]):
+            return Step(event.place, say("a copy has parameters of its own: what is computed with it trains those"))
     return None
 
 
