@@ -33,7 +33,7 @@ BOXES = (
     Box(("probe", "watch"), "Probe", "runs the program, watches its gradients", 760, 50, 200, "face"),
     Box(("workspace", "disk", "config", "cache", "jobs", "plain", "patterns", "paths"), "Files and settings",
         "what to read, what to say, what was said last", 20, 200, 460, "outside"),
-    Box(("check", "findings", "edits", "refactor"), "The engine's face", "check(project), fix(finding)", 20, 370, 220, "engine"),
+    Box(("check", "findings", "edits", "refactor", "room"), "The engine's face", "check(project), fix(finding)", 20, 370, 220, "engine"),
     Box(("analyzers", "rule", "families", "manual", "messages", "suppress"), "Rules",
         "one .py and one .md each; the folder is walked", 300, 370, 290, "engine"),
     Box(("insight", "words"), "What is true at a place", "hover, colours, hints, gutter", 650, 370, 230, "engine"),
