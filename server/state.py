@@ -176,11 +176,11 @@ class Recorded(State):
             self.sections[-1][where] = cells, key, cells.get(key, MISSING)
 
     def set(self, cells: Cells, key: object, value: object) -> None:
-        old = cells.get(key, MISSING)
+        entry = cells, key, cells.get(key, MISSING)
         written, where = self.sections[-1], (id(cells), key)
         if where not in written:
-            written[where] = cells, key, old
-        self.journal.append((cells, key, old))
+            written[where] = entry
+        self.journal.append(entry)
         cells[key] = value
 
     def delete(self, cells: Cells, key: object) -> None:

@@ -82,7 +82,7 @@ class Moment:
         state.rewind(self.section)
         state.journal = self.journal.copy()
         run.look_up_soon()
-        run.events, run.objects = run.events[: self.events], run.objects[: self.objects]
+        del run.events[self.events :], run.objects[self.objects :]
         del run.named[self.named :], run.defined[self.defined :]
         for name, value in _separate(self.fields).items():
             setattr(run, name, value)

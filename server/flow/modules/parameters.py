@@ -46,13 +46,14 @@ def _collect(run: Interpreter, value: Value, seen: set[int], leaves: dict[Leaf, 
     if not isinstance(value, Object) or id(value) in seen:
         return isinstance(value, (Object, Const, Number, Text, Function, Tensor, Sequence, Mapping, External))
     seen.add(id(value))
-    cells = value.cells
-    exact = not cells.get("dynamic") and not cells.get("escaped")
-    own = cells.get("leaf")
-    if own is not None:
-        leaves[own] = None  # type: ignore[index]
+    exact = _add_own(value, leaves)
     for child in registered(run, value):
-        if isinstance(child, Object):
+        if type(child) is Object:
+            if _is_bare(child):
+                if id(child) not in seen:
+                    seen.add(id(child))
+                    exact = _add_own(child, leaves) and exact
+                continue
             complete = _collect(run, child, seen, leaves)
             exact = exact and complete
         elif isinstance(child, Tensor):
@@ -63,9 +64,21 @@ def _collect(run: Interpreter, value: Value, seen: set[int], leaves: dict[Leaf, 
                 _collect(run, option, seen, leaves)
         else:
             exact = False
-    if isinstance(value.cls, Class) and value.cls.open:
-        exact = False
     return exact
+
+
+def _is_bare(module: Object) -> bool:
+    """Whether nothing is registered in a module: most are layers of torch, of which large models have many."""
+    return not module.attrs and HOLDS.isdisjoint(module.cells)
+
+
+def _add_own(module: Object, leaves: dict[Leaf, None]) -> bool:
+    """Adds the leaf of a layer of torch; whether it surely has no other parameters than those that are registered."""
+    cells, cls = module.cells, module.cls
+    own = cells.get("leaf")
+    if own is not None:
+        leaves[own] = None  # type: ignore[index]
+    return not (cells.get("dynamic") or cells.get("escaped") or (type(cls) is Class and cls.open))
 
 
 def named_leaves(
@@ -159,8 +172,8 @@ HOLDS = frozenset({"items", "members", "each", "mapping"})  # cells with what is
 
 def registered(run: Interpreter, obj: Object) -> list[Value]:
     """The child modules, own parameters, and unknown members of a module."""
-    if not obj.attrs and HOLDS.isdisjoint(obj.cells):
-        return []  # most layers of torch
+    if _is_bare(obj):
+        return []
     found: list[Value] = []
     for value in obj.attrs.values():
         kind = type(value)
@@ -198,8 +211,13 @@ def _below(run: Interpreter, obj: Object, found: dict[int, Object]) -> None:
         return
     found[id(obj)] = obj
     for child in registered(run, obj):
-        for option in child.options if isinstance(child, Union) else (child,):
-            if isinstance(option, Object) and is_module(option):
+        for option in child.options if type(child) is Union else (child,):
+            if not is_module(option):
+                continue
+            assert isinstance(option, Object)
+            if _is_bare(option):
+                found[id(option)] = option
+            else:
                 _below(run, option, found)
 
 
