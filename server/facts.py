@@ -361,6 +361,7 @@ class Function(Value):
     bound: Value | None = None
     decorators: tuple[tuple[Value, Place], ...] = ()  # outermost first; only those that change how it runs
     defaults: tuple[tuple[str, Value], ...] = ()
+    copied: bool = False  # another object was made of it, of which nothing here tells: under a grad mode, as a method
 
     @property
     def name(self) -> str:

@@ -1,12 +1,12 @@
 """Room for deep recursions, which otherwise cost more than what they do.
 
-CPython (from 3.11 on) keeps the frames of running functions in chunks of 16 KiB. When the first frame of a chunk
-returns the chunk goes back to the operating system, and the next call asks for it again. An interpreter that calls
-itself goes up and down, and wherever it does so at the end of a chunk, each call costs some microseconds: of the 232 ms
-in which one public training script was followed, 89 were spent in this.
+CPython 3.11 to 3.13 keep the frames of running functions in chunks of 16 KiB. When the first frame of a chunk returns
+the chunk goes back to the operating system, and the next call asks for it again: an interpreter that calls itself goes
+up and down, and where it does so at the end of a chunk each call costs some microseconds. A public training script was
+followed in 143 ms in place of 232 (measured on 3.11).
 
 A chunk is as large as the frame that begins it needs. So a frame that says that it may need much, and does not, leaves
-room for all that is called below it.
+room for all that is called below it. Where frames are kept otherwise (3.10, other implementations) it changes nothing.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from fixture import MemoryFiles
 from gradline import check as engine
 from gradline import flow
 from gradline.check import CancelledError, check
+from gradline.facts import call_places
 from gradline.flow import Edited, Flow, interp, resuming
 from gradline.project import Project
 from gradline.state import Recorded
@@ -163,8 +164,11 @@ class Typing:
         happened: list[object] = []
         for passed in self.flows:
             for event in passed.events:
-                place = spread.real(event.place) if spread is not None and event.place is not None else event.place
-                happened.append((type(event), place, len(event.loops), event.branches))
+                real = spread.real if spread is not None else lambda place: place
+                calls = [real(place) for place in call_places(event.stack)]
+                happened.append(
+                    (type(event), event.place and real(event.place), calls, len(event.loops), event.branches)
+                )
             happened += [passed.complete, len(passed.objects), sorted(passed.read)]
         said = sorted(map(repr, analysis.findings)), analysis.notes, sorted(analysis.reads)
         project.memo("analysis").forget()
@@ -311,6 +315,266 @@ again.backward()
         for text in ("net_ = 1", "total = sum(history)", "print(count, seen)", "loss = loss.detach()"):
             typing.set("\n".join([*lines[:number], text, *lines[number:]]))
     assert typing.resumed > 30
+
+
+# ---------------------------------------------------------------- what may remember the text or the objects of before
+
+HEAD = """import sys, torch
+from torch import nn
+from functools import partial
+net = nn.Linear(4, 2)
+"""
+# a program, and edits one after the other
+REMEMBERING: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
+    "a class in a function on the way": (
+        """
+def main(net):
+    class Scaler:
+        def apply(self, x):
+            return x * 2
+    scaler = Scaler()
+    scaler.apply(1)
+    print(1)
+    loss = scaler.apply(net(torch.randn(3, 4)).sum())
+    loss.backward()
+
+main(net)
+""",
+        (("print(1)", "print(2)"), ("loss.backward()", "loss.detach().backward()"), ("print(2)", "print(3)")),
+    ),
+    "another object of a function, under a grad mode": (
+        """
+def evaluate(x):
+    print(0)
+    print(1)
+    return x
+def main():
+    ev = torch.enable_grad()(evaluate)
+    x = net(torch.randn(3, 4)).sum()
+    evaluate(1)
+    y = ev(x)
+    y.backward()
+main()
+""",
+        (("print(1)", "print(3)"), ("print(3)", "x = x.detach()")),
+    ),
+    "a bound method that is kept": (
+        """
+class Trainer:
+    def __init__(self):
+        self.net = nn.Linear(4, 2)
+
+    def fit(self, loss):
+        print("go")
+        print("warm")
+        self.last = loss
+
+def main():
+    t = Trainer()
+    again = partial(t.fit, t.net(torch.randn(3, 4)).sum())
+    t.fit(t.net(torch.randn(3, 4)).sum())
+    again()
+    t.last.backward()
+
+main()
+""",
+        (
+            ('print("warm")', "loss = loss.detach()"),
+            ("loss = loss.detach()", 'print("warm")'),
+            ('print("warm")', "loss = loss.item()"),
+        ),
+    ),
+    "a call that means another function by then": (
+        """
+class Warm:
+    def run(self, ctx):
+        ctx.stage = Main()
+        loss = ctx.net(torch.randn(3, 4)).sum()
+        print("warm")
+        loss.backward()
+
+class Main:
+    def run(self, ctx):
+        print("main")
+        ctx.net.zero_grad()
+        a = 1
+        b = 2
+
+class Ctx:
+    def __init__(self):
+        self.net = nn.Linear(4, 2)
+        self.stage = Warm()
+
+def main():
+    ctx = Ctx()
+    ctx.stage.run(ctx)
+    print(ctx)
+
+main()
+""",
+        (
+            ('print("warm")', "loss = loss.detach()"),
+            ("loss = loss.detach()", 'print("warm")'),
+            ('print("warm")', "pass"),
+        ),
+    ),
+    "a call that fails by then, and a later one": (
+        """
+class Stage:
+    def __init__(self, net):
+        self.net = net
+
+    def run(self, ctx):
+        ctx.pre = None
+        loss = self.net(torch.randn(3, 4)).sum()
+        print("warm")
+        loss.backward()
+
+class Other(Stage):
+    def run(self, ctx):
+        a = 1
+        b = 2
+        loss = self.net(torch.randn(3, 4)).sum()
+        loss.backward()
+
+class Ctx:
+    pass
+
+def main():
+    ctx = Ctx()
+    ctx.pre = Stage(nn.Linear(4, 2))
+    ctx.fit = Other(nn.Linear(4, 2))
+    ctx.pre.run(ctx)
+    ctx.fit.run(ctx)
+
+main()
+""",
+        (
+            ('print("warm")', "loss = loss.detach()"),
+            ("loss = loss.detach()", 'print("warm")'),
+            ('print("warm")', "pass"),
+        ),
+    ),
+    "which call it was": (
+        """
+enc = nn.Linear(4, 4)
+
+def note(x):
+    print("a")
+    print("b")
+    return x
+
+def main():
+    h = enc(torch.randn(3, 4)).relu()
+    a = net(h).sum()
+    b = net(h).mean()
+    a.backward()
+    note(1)
+    b.backward()
+
+main()
+""",
+        (('print("b")', 'print("c")'), ('print("c")', 'print("b")')),
+    ),
+    "a call inside the same call": (
+        """
+total = []
+
+def fit(x):
+    print("go")
+    print("go2")
+    return x
+
+def main():
+    x = fit(fit(net(torch.randn(3, 4))))
+    total[0].sum().backward()
+
+main()
+""",
+        (('print("go2")', "total.append(x.detach())"), ("total.append(x.detach())", "total.append(x)")),
+    ),
+    "a decorator that comes and goes": (
+        """
+HOOKS = []
+
+def register(f):
+    HOOKS.append(f)
+    return f
+
+def cut(x):
+    return x.detach()
+
+def main():
+    loss = net(torch.randn(3, 4)).sum()
+    for h in HOOKS:
+        loss = h(loss)
+    loss.backward()
+    print(1)
+
+main()
+""",
+        (
+            ("print(1)", "print(2)"),
+            ("def cut", "@register\ndef cut"),
+            ("@register\ndef cut", "def cut"),
+            ("print(2)", "print(3)"),
+        ),
+    ),
+    "which graphs are freed": (
+        """
+def main():
+    x = torch.randn(3, 4)
+    loss = net(x).sum()
+    if len(sys.argv) > 2:
+        loss.backward()
+        return loss
+    loss.backward()
+    print("a")
+    return loss
+
+l = main()
+print("b")
+l.backward()
+""",
+        (
+            ('print("a")', 'print("c")'),
+            ('print("c")', "loss = net(x).sum()"),
+            ("    loss = net(x).sum()\n    return", "    return"),
+            ('print("b")', "print(2)"),
+        ),
+    ),
+    "the branch that was left out": (
+        """
+DEBUG = False
+enc = nn.Linear(4, 4)
+opt1 = torch.optim.SGD(enc.parameters(), lr=0.1)
+opt2 = torch.optim.SGD(net.parameters(), lr=0.1)
+
+def main():
+    if DEBUG:
+        print("debug")
+    else:
+        print("go")
+        for i in range(3):
+            loss = net(enc(torch.randn(3, 4))).sum()
+            opt1.zero_grad()
+            opt2.zero_grad()
+            loss.backward()
+            opt2.step()
+
+main()
+""",
+        (('print("debug")', "opt1.step()"), ("opt1.step()", 'print("debug")'), ('print("debug")', "opt1.step()")),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REMEMBERING)
+def test_nothing_else_remembers_what_was_before(what: str, flows: list[Flow]) -> None:
+    program, edits = REMEMBERING[what]
+    typing = Typing(flows, HEAD + program + "torch.manual_seed(0)\n")
+    for old, new in edits:
+        typing.edit(old, new)
 
 
 # ---------------------------------------------------------------- random edits

@@ -103,7 +103,7 @@ class Flow:
     def left(self) -> frozenset[str]:
         """What is called in branches that were left out, since their condition is known not to hold: the last names."""
         bodies = self.run.notes.get("left", {}) if self.run is not None else {}
-        calls = (node.func for body in bodies.values() for node in ir.nodes(body) if isinstance(node, ir.Call))  # type: ignore[attr-defined]
+        calls = (node.func for _, body in bodies.values() for node in ir.nodes(body) if isinstance(node, ir.Call))  # type: ignore[attr-defined]
         return frozenset(f.id if isinstance(f, ir.Name) else f.name if isinstance(f, ir.Attr) else "" for f in calls)
 
     @property

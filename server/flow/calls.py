@@ -416,9 +416,15 @@ def bind_arguments(run: Interpreter, func: Function, args: Args, scope: Scope) -
 def with_mode(function: Function, context: Context, place: Place | None) -> Function:
     """The function decorated by a grad-mode object."""
     where = place or (context.mode.place if context.mode is not None else None)
+    return under(function, ((context, where), *function.decorators))  # type: ignore[arg-type]
+
+
+def under(function: Function, decorators: tuple[tuple[Value, Place], ...]) -> Function:
+    """The function with these decorators."""
+    function.copied = True
     return Function(
         function.code, function.unit, function.base, function.module, function.closure, function.owner, function.bound,
-        ((context, where), *function.decorators), function.defaults,  # type: ignore[arg-type]
+        decorators, function.defaults,
     )  # fmt: skip
 
 
@@ -481,10 +487,7 @@ def decorated(run: Interpreter, decorator: Value, value: Value, place: Place, s:
         if name.startswith("builtins.property."):
             return Wrapped("property", UNKNOWN)
         if (name in ("contextlib.contextmanager", "torch.compile") or name in EAGER) and isinstance(value, Function):
-            return Function(
-                value.code, value.unit, value.base, value.module, value.closure, value.owner, value.bound,
-                (*value.decorators, (decorator, place)), value.defaults,
-            )  # fmt: skip
+            return under(value, (*value.decorators, (decorator, place)))
         return value
     if isinstance(decorator, (Function, Class)) and isinstance(value, Function):
         result = call(run, decorator, Args([value], {}), None)

@@ -114,8 +114,9 @@ class Interpreter:
         self.objects: list[Object] = []
         self.handed: dict[object, object] = {}  # nodes that went where they can't be followed; kept by `state`
         self.watch: Watch | None = None
-        # Of loops inside others, by their body and the calls that led there: what the pass changed after which they ended.
-        self.rests: dict[tuple[object, ...], frozenset[tuple[object, ...]]] = {}
+        # Of loops inside others, by their body and the calls that led there: what the pass changed after which they ended,
+        # and the body itself, so that no other one gets its identity.
+        self.rests: dict[tuple[object, ...], tuple[ir.Body, frozenset[tuple[object, ...]]]] = {}
         self.notes: dict[object, object] = {}
         self.compiled: Place | None = None  # what runs now was given to `torch.compile` there
         self.instance: Object | None = None  # a module whose forward, which was put into it, is called next
@@ -389,7 +390,7 @@ class Interpreter:
             self.condition = s.test, truth
             taken, left = (s.body, s.orelse) if truth else (s.orelse, s.body)
             if left:
-                self.notes.setdefault("left", {})[id(s)] = left  # type: ignore[index]
+                self.notes.setdefault("left", {})[id(s)] = s, left  # type: ignore[index]
             return self.run_body(taken)
         finally:
             self.condition = outer

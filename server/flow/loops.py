@@ -205,9 +205,11 @@ class _Passes:
             self.most = min(self.most, max(length, self.least))
         self._inside = shallow and bool(around)
         self._happened, self._sized = len(run.events), run.sized
+        self._body = body
         self._here = (id(body), *call_places(run.stack)) if around else None
         again = shallow and any(loop.index for loop in around)
-        self._earlier = run.rests.get(self._here) if again and self._here is not None else None
+        rest = run.rests.get(self._here) if again and self._here is not None else None
+        self._earlier = rest[1] if rest is not None else None
 
     def look(self) -> None:
         """After the first pass: inside another loop one is enough where nothing was trained or written."""
@@ -226,7 +228,7 @@ class _Passes:
         if index + 1 < self.least or any(kind_of(old) != kind_of(new) for _, old, new in moved):
             return False
         if self._here is not None:
-            self.run.rests[self._here] = self._turns(moved)
+            self.run.rests[self._here] = self._body, self._turns(moved)
         return True
 
     def _turns(self, moves: Moves) -> frozenset[tuple[object, ...]]:

@@ -231,6 +231,7 @@ def bind_member(run: Interpreter, owner: Value, member: Value, e: ir.Attr | None
 
 
 def bound(function: Function, owner: Value) -> Function:
+    function.copied = True
     return Function(
         function.code, function.unit, function.base, function.module, function.closure, function.owner, owner,
         function.decorators, function.defaults,

@@ -2,10 +2,25 @@
 
 What a script does before its training loop (models are built, data are loaded) is most of its run, and most edits
 leave it alone. So while somebody types in a script, a `Recorder` keeps *moments* of its run: between two statements of
-the module's top level, or of a function that it calls there (`main()`). After an edit the latest moment is looked for
-before which nothing of what has changed was run or read; the run is set back to it and goes on in the new text.
+the module's top level, or of a function that it calls there. The *way* to a moment says where that is:
 
-That all places of the part that stays are still right is what the `Spread` is for.
+    def main():                              Stop(7, "unit")   the module's unit 7, `if __name__ ...`
+        net = Net()                          Stop(0, "body")   its statement 0, the `if`, and in it the body
+        trainer = Trainer(net)               Stop(0, "call")   of which statement 0 calls `main`
+        trainer.fit()       # a moment       Stop(2)           whose statement 2 comes next
+    if __name__ == "__main__":
+        main()
+
+After an edit the latest moment is looked for before which nothing of what has changed was run or read (`_Meeting`).
+The run is *led* there: it begins again in what the moment held, evaluates only the statements of the way, each leading
+into the next body, and when it has arrived all is set to what it was at the moment, so that leading has left nothing.
+If it arrives anywhere else (`_LostError`), the program is run from its start.
+
+That all places of the part that stays are still right is what the `Spread` is for. Besides places these remember what
+was before, and are looked after: `Function` and `LazyDef` (their code: `_exchange`; a function of which other objects
+were made is not gone into anew, `Function.copied`), `Frames` (rules ask whether two calls are the same: `Moment.stacks`),
+`notes` and what else a run knows (`_FIELDS`, each copied; `_OF_STATE` is not), branches that were left out (both are
+compared), and identities of bodies, which are held by what has them as a key.
 """
 
 from __future__ import annotations
@@ -16,7 +31,7 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from .. import ir
-from ..facts import Function, Scope, Value
+from ..facts import Frames, Function, Scope, Value
 from ..project import Module, Project
 from ..state import Recorded
 from ..units import Unit, Units
@@ -54,7 +69,9 @@ def _copy(value: T) -> T:
 _OWN_WAY = frozenset(
     "project state events objects frames handed watch asking guesses alone step_limit depth_limit _look".split()
 )
-_FIELDS = [name for name in Interpreter.__slots__ if name not in _OWN_WAY]
+_FIELDS = [*(name for name in Interpreter.__slots__ if name not in _OWN_WAY), "called"]
+# Notes that the state writes, and sets back itself.
+_OF_STATE = frozenset({"freed"})
 # Of the body that runs; not what it gets as it is entered again.
 _FRAME = [each.name for each in fields(Frame) if each.name not in ("function", "module", "unit", "base", "scope")]
 
@@ -69,6 +86,10 @@ class Moment:
         self.journal = run.state.journal.copy()
         self.frames = [_frame(frame) for frame in run.frames]
         self.functions = [frame.function for frame in run.frames]
+        # Where each was called: rules ask whether two calls are the very same.
+        self.stacks: list[Frames | None] = [run.stack]
+        for _ in run.frames[1:]:
+            self.stacks.insert(0, self.stacks[0].up if self.stacks[0] is not None else None)
         self.fields = _separate({name: getattr(run, name) for name in _FIELDS})
         self.section = run.state.section()
 
@@ -89,8 +110,15 @@ class Moment:
 
     def restore_frames(self, run: Recorder) -> None:
         """The bodies that run get the names, and all else, that those of the way had. Raises _LostError."""
-        if len(run.frames) > len(self.frames):
+        count = len(run.frames)
+        if count > len(self.frames):
             raise _LostError
+        function, before = run.frames[-1].function, self.functions[count - 1]
+        if function is not before and (
+            function is None or before is None or function.code is not before.code or function.bound is not before.bound
+        ):
+            raise _LostError
+        run.stack = self.stacks[count - 1]
         for frame, (scope, flags, values) in zip(run.frames, self.frames, strict=False):
             frame.scope = scope
             scope.globals, scope.nonlocals, scope.captured = flags
@@ -101,7 +129,9 @@ class Moment:
 def _separate(values: dict[str, Any]) -> dict[str, Any]:
     """The same with containers of its own."""
     return {
-        name: {key: _copy(inner) for key, inner in value.items()} if isinstance(value, dict) else _copy(value)
+        name: {key: inner if key in _OF_STATE else _copy(inner) for key, inner in value.items()}
+        if isinstance(value, dict)
+        else _copy(value)
         for name, value in values.items()
     }
 
@@ -116,7 +146,7 @@ class Recorder(Interpreter):
     """An interpreter that remembers moments of its run."""
 
     __slots__ = (
-        "_ahead", "_entered", "_frames", "_goal", "_leading", "_way", "defined", "moments", "named",
+        "_ahead", "_frames", "_goal", "_leading", "_way", "called", "defined", "moments", "named",
     )  # fmt: skip
 
     state: Recorded
@@ -130,14 +160,14 @@ class Recorder(Interpreter):
         self._way: list[Stop] = []  # of the bodies that run now, as far as the run can be taken up in them
         self._leading: list[Unit | ir.Stmt] = []  # the statement of each that runs now
         self._frames: list[int] = []  # how many frames there were in each
-        self._entered: set[tuple[str, int]] = set()  # the functions that were called before the last of them
+        self.called: set[tuple[str, int]] = set()  # file and offset of each function whose body has run
         self._ahead: list[int] = []  # where to go on: the statements of the way that is left
         self._goal: Moment | None = None
 
     def go_on(self, moment: Moment, module: Module) -> None:
         """Run the program from a moment on. Raises _LostError."""
         moment.restore(self)
-        self.frames, self.stack, self.condition, self._entered = [], None, None, set()
+        self.frames, self.stack, self.condition = [], None, None
         self._way, self._leading, self._frames = [], [], []
         self.running.discard(module.path)
         self._goal, self._ahead = moment, [stop.index for stop in moment.way]
@@ -166,10 +196,12 @@ class Recorder(Interpreter):
             self._pass(0, index, units[index])
             if scopes.run_unit(self, units[index]):
                 break
+            self._must_have_arrived()
         self._leave(0)
 
     def run_body(self, body: ir.Body) -> bool:
-        step = self._leads_here(body) if self._way and len(self.frames) - self._frames[-1] < 2 else ""
+        first = self._is_first_call(body)
+        step = self._leads_here(body, first) if self._way and len(self.frames) - self._frames[-1] < 2 else ""
         if not step:
             return Interpreter.run_body(self, body)
         level = len(self._way)
@@ -186,8 +218,15 @@ class Recorder(Interpreter):
             if handler is not None and handler(self, statement):
                 ended = True
                 break
+            self._must_have_arrived()
+        self._must_have_arrived()
         self._leave(level)
         return ended
+
+    def _must_have_arrived(self) -> None:
+        """A statement of the way has ended, and where to go on has not been met in it."""
+        if self._goal is not None:
+            raise _LostError
 
     def _enter(self) -> int:
         """A body of the way begins: the statement to begin with."""
@@ -211,14 +250,26 @@ class Recorder(Interpreter):
             return
         if self.steps - (self.moments[-1].fields["steps"] if self.moments else 0) >= EVERY:
             self.moments.append(Moment(self, tuple(self._way)))
-        if _called_by(statement) is not None:
-            self._entered = self.executed.copy()
 
     def _leave(self, level: int) -> None:
         del self._way[level:], self._leading[level:], self._frames[level:]
 
-    def _leads_here(self, body: ir.Body) -> str:
-        """How the statement that runs leads to this body, if the run can be taken up in it; else ""."""
+    def _is_first_call(self, body: ir.Body) -> bool:
+        """Whether this is the body of a function that has not been called before."""
+        function = self.frames[-1].function
+        if function is None or body is not function.code.body:
+            return False
+        key = function.module.path, function.base + ir.unpack(function.code.at)[0]
+        if key in self.called:
+            return False
+        self.called.add(key)
+        return True
+
+    def _leads_here(self, body: ir.Body, first: bool) -> str:
+        """How the statement that runs leads to this body, if the run can be taken up in it; else "".
+
+        `first`: it is a function's, which is called for the first time; an earlier call would have run all of its text.
+        """
         leading, frames = self._leading[-1], self.frames
         deeper = len(frames) - self._frames[-1]
         if deeper not in (0, 1) or len(frames) > DEPTH or self.guesses or not all(map(_is_plain, frames[-2:])):
@@ -242,7 +293,7 @@ class Recorder(Interpreter):
             return ""
         if code.is_generator or code.is_async or (function.owner is not None and code.name.startswith("__")):
             return ""
-        return "" if (function.module.path, function.base + ir.unpack(code.at)[0]) in self._entered else "call"
+        return "call" if first or self._goal is not None else ""
 
     # What an edit has to find again
 
@@ -252,7 +303,8 @@ class Recorder(Interpreter):
 
     def make_function(self, s: ir.Def | ir.Lambda) -> Value:
         made = super().make_function(s)
-        if isinstance(made, Function) and type(s) is ir.Def and self.frame.function is None:
+        unit = self.frame.unit
+        if isinstance(made, Function) and unit is not None and _definition(unit) is s:
             self.defined.append(made)
         return made
 
@@ -425,6 +477,9 @@ class _Meeting:
                 assert isinstance(one, ir.If) and isinstance(two, ir.If)
                 if one.test != two.test or not _is_text_same(old, new, *ir.unpack(one.test.at)):
                     return False
+                other = "orelse" if stop.step == "body" else "body"  # rules ask what was left out
+                if getattr(one, other) != getattr(two, other):
+                    return False
                 before, now = getattr(one, stop.step), getattr(two, stop.step)
         return False
 
@@ -441,6 +496,8 @@ class _Meeting:
             return None
         if new is old:
             return old, new, code.body, code.body
+        if function.copied or function.bound is not None:
+            return None  # there may be other objects of it, with the text that it had
         other = _definition(new)
         if other is None or new.start != old.start or other._replace(at=code.at, body=code.body) != code:
             return None
@@ -467,7 +524,7 @@ class _Meeting:
             return False
         if (self.path, old.start) in self.moment.made:
             return old.kind == "class" and self._were_members_unread(old, new)
-        return not old.text.startswith("@") or _is_head_same(old, new)
+        return not (old.text.startswith("@") or new.text.startswith("@")) or _is_head_same(old, new)
 
     def _were_members_unread(self, old: Unit, new: Unit) -> bool:
         """The same of a class that was made: whether but for members that were not, it is what it was."""
@@ -494,7 +551,8 @@ class _Meeting:
 
 
 def _is_begun_alike(old: Unit, new: Unit, before: ir.Body, now: ir.Body, index: int) -> bool:
-    """Whether two bodies have the same statements up to one."""
+    """Whether two bodies have the same statements up to one, and the same text from the start of the unit on: instructions
+    do not tell `[x]` from `(x,)`."""
     if len(now) < index or before[:index] != now[:index]:
         return False
     if not index:

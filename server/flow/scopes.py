@@ -178,6 +178,8 @@ def name_in(run: Interpreter, module: Module, name: str) -> Value | None:
         try:
             value = _name_in(run, module, name)
         finally:
+            if run.alone:  # what it names may have been made for another function before
+                run.read |= run.borrowed.get(module.path, set())
             reads = run.reasons[key] = frozenset(run.read)
             outer |= reads
             run.read = outer

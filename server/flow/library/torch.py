@@ -36,7 +36,7 @@ from ...facts import (
 )
 from ...findings import Place
 from .. import events, functional, replacing
-from ..calls import call, escape
+from ..calls import call, escape, under
 from ..events import called_event
 from ..frames import Args
 from ..modes import ENTERED, make_context
@@ -196,10 +196,7 @@ def t_compile(run: Interpreter, args: Args, e: ir.Call | None) -> Value:
         called_event(run, "torch.compile", args, e, value)
     if isinstance(value, Function):
         place = run.place(e.at) if e is not None else None
-        return Function(
-            value.code, value.unit, value.base, value.module, value.closure, value.owner, value.bound,
-            (*value.decorators, (External("torch.compile"), place)), value.defaults,  # type: ignore[arg-type]
-        )  # fmt: skip
+        return under(value, (*value.decorators, (External("torch.compile"), place)))  # type: ignore[arg-type]
     if isinstance(value, Object):
         run.state.set(value.cells, "compiled", run.place(e.at) if e is not None else True)
     return value
