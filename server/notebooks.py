@@ -135,6 +135,8 @@ def _read(raw: str) -> Notebook:
         if not python or _value(raw, cell.get("cell_type")) != "code":
             continue
         source = _value(raw, cell.get("source"))
+        if source is None:
+            continue  # a cell without text, as some tools write it, says nothing; the others do
         if isinstance(source, list) and all(isinstance(line, str) for line in source):
             source = "".join(source)
         if not isinstance(source, str):

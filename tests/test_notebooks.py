@@ -28,6 +28,17 @@ def test_code_cells_are_joined() -> None:
     assert [cell.index for cell in made.cells] == [0, 2, 3]
 
 
+def test_a_cell_without_text_hides_no_other() -> None:
+    null, none = {"cell_type": "code", "metadata": {}, "outputs": [], "source": None}, {"cell_type": "code"}
+    raw = notebook("import torch", null, none, "x = 1")
+    made = notebooks.read(raw)
+    assert made.program == "import torch\nx = 1"
+    assert [cell.index for cell in made.cells] == [0, 3]
+    start = made.program.index("1")
+    assert json.loads(made.edited([(start, start + 1, "2")]))["cells"][3]["source"] == "x = 2"
+    assert made.edited([]) == raw
+
+
 @pytest.mark.parametrize(
     ("cell", "masked"),
     [
@@ -128,7 +139,7 @@ def test_another_language_is_no_program() -> None:
         ('{"cells": [], "nbformat": "4"}', "`nbformat` is no number"),
         ('{"cells": {}, "nbformat": 4}', "`cells` is no list"),
         ('{"cells": [1], "nbformat": 4}', "cell 0 is no JSON object"),
-        ('{"cells": [{"cell_type": "code"}], "nbformat": 4}', "cell 0: `source` is neither"),
+        ('{"cells": [{"cell_type": "code", "source": 1}], "nbformat": 4}', "cell 0: `source` is neither"),
         ('{"cells": [{"cell_type": "code", "source": [1]}], "nbformat": 4}', "cell 0: `source` is neither"),
         ('{"cells": [], "nbformat": 3, "worksheets": []}', "nbformat 3 is not read"),
         ("[" * 100_000, "nested too deep|not JSON"),
