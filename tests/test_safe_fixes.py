@@ -589,6 +589,73 @@ CASES |= {
 }  # fmt: skip
 
 
+# What becomes of a running total after its loop. A number does for what only shows it; else it has to stay a tensor.
+TOTAL = """
+import math
+
+net = nn.Linear(4, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+steps, none = 3, 0
+
+def epoch(loader):
+    {start}
+    for x in loader:
+        loss = net(x).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        total += loss
+    {use}
+
+for _ in range(2):
+    shown = epoch([torch.randn(2, 4) for _ in range(steps)])
+{after}"""
+
+
+def total(use: str, taken: str, *, after: str = "", start: str = "total = 0.0") -> Case:
+    program = TOTAL.format(use=use, after=after, start=start)
+    return Case(program, {"total += loss": f"total += loss.{taken}()"}, ("net",), said="keeps the nodes of every turn")
+
+
+CASES |= {
+    "a total that is printed": total("print(total, f'{total / 3:.3f}', -total * 2 / len(loader))", "item"),
+    "a total that is formatted": total("print('{:.3f}'.format(total), '%.3f' % (total / 3))", "item"),
+    "a total in a tuple that is formatted": total("print('%d: %.3f' % (3, total))", "item"),
+    "a total that is made a number": total("total /= 3\n    return float(total)", "item", after="print(shown + 1)"),
+    "a total that is given to math": total("print(math.sqrt(total / 3))", "item"),
+    "a total whose declaration has a type": total("print(total)", "item", start="total: float = 0.0"),
+    "a mean that is asked for its number": total("mean = total / 3\n    print(mean.item())", "detach"),
+    "a mean that a method is called on": total("print(f'{total / 3:.3f}', (total / 3).cpu().tolist())", "detach"),
+    "a mean for NumPy, which is mended too": Case(
+        TOTAL.format(use="print(f'{total / 3:.3f}', (total / 3).numpy())", after="", start="total = 0.0"),
+        {"total += loss": "total += loss.detach()", "(total / 3).numpy()": "(total / 3).detach().numpy()"}, ("net",),
+    ),
+    "a mean that is returned": total("return total / 3", "detach", after="print(shown.item())"),
+    "a mean in a tuple that is returned": total("return 3, total", "detach", after="print(shown[1].item())"),
+    "a mean in a dict that is returned": total("return {'loss': total}", "detach", after="print(shown['loss'].item())"),
+    "a mean that is given to torch": total("print(torch.sqrt(total / 3))", "detach"),
+    "a total that is given to a function": total("print((lambda value: value.item())(total))", "detach"),
+    "a total by a keyword": total("print(torch.sqrt(input=total))", "detach"),
+    "a total that is compared": total("print((total < 1).item())", "detach"),
+    "a total that another is made of": total("other = 0\n    other += total\n    print(other.item())", "detach"),
+    "a total that is halved and asked": total("total /= 2\n    print(total.item())", "detach"),
+    "a total by zero, which is infinite": total("print(f'{total / none}')", "detach"),
+    "a total that something is divided by": total("print(f'{1 / (total - total)}')", "detach"),
+    "a total whose root may be complex": total("print(float((-total) ** 0.5))", "detach"),
+    "a total of which a field shows the shape": total("print('{0.shape}'.format(total))", "detach"),
+    "a total that its own print is given": total(
+        "print = lambda value: value.item()\n    print(total)", "detach"
+    ),
+    "a total that a function within looks at": total(
+        "def look():\n        return total.item()\n    print(look())", "detach"
+    ),
+    "a total of the whole file": total(
+        "return total", "detach", start="global total; total = 0.0", after="print(total.item())"
+    ),
+    "a total that is named by an expression": total("print(again := total); print(again.item())", "detach"),
+}  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def runner() -> Iterator[Runner]:
     pytest.importorskip("torch")
@@ -597,9 +664,9 @@ def runner() -> Iterator[Runner]:
     runner.close()
 
 
-def mended(program: str, unsafe: bool) -> tuple[str, list[str]]:
-    """The program after its fixes, and what was said of it."""
-    memory = MemoryFiles({"main.py": program})
+def mended(program: str, unsafe: bool, others: dict[str, str] | None = None) -> tuple[str, list[str]]:
+    """The program after its fixes, and what was said of it; `others` are files beside it, with nothing to fix."""
+    memory = MemoryFiles({"main.py": program, **(others or {})})
     project = Project(memory)
     found = [f for of_file in check(project, memory.paths()).findings.values() for f in of_file if f.severity.fails]
     wanted = {Applicability.SAFE, Applicability.UNSAFE} if unsafe else {Applicability.SAFE}
@@ -625,3 +692,30 @@ def test_the_program_runs_and_trains(name: str, runner: Runner) -> None:
         outcome = runner.run({"main.py": better}, trains=case.trains)
         assert not outcome.error, f"raises {outcome.error} at {outcome.at}"
         assert not outcome.trains
+
+
+OTHERS_READ = (
+    HEAD
+    + TOTAL[TOTAL.index("net =") : TOTAL.index("def epoch")]
+    + """
+total = 0.0
+for _ in range(3):
+    loss = net(torch.randn(2, 4)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    total += loss
+print(total)
+"""
+)
+
+
+@pytest.mark.parametrize(
+    "how", ["import main\nprint(main.total.item())\n", "from main import *\nprint(total.item())\n"]
+)
+def test_what_another_file_reads_stays_a_tensor(how: str) -> None:
+    better = OTHERS_READ.replace("total += loss", "total += loss.detach()")
+    assert mended(OTHERS_READ, False, {"other.py": how})[0] == better
+    assert mended(OTHERS_READ, False, {"other.py": "total = 3\n"})[0] == OTHERS_READ.replace(
+        "total += loss", "total += loss.item()"
+    )

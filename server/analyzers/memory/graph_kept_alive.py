@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from ...flow.trails import call_steps
 from ...messages import say
 from ...rule import Rule
 from .._graph import below, wanted
+from .._names import read_elsewhere
 from .eval_builds_graphs import evaluated_by
 
 if TYPE_CHECKING:
@@ -91,37 +93,110 @@ def fix(finding: Finding, context: FixContext) -> Fix | None:
     return Fix(say("Keep it without its graph"), Applicability.SAFE, (edit,))
 
 
-PLAIN = {"print", "float", "round", "str", "format"}
-TENSOR = (".item(", ".detach(", ".cpu(", ".numpy(", ".tolist(", ".backward(")
+SHOWN = frozenset({"print", "float", "int", "format"})  # they take a tensor of one value as they take its number
 
 
 def _as_number(tree: Tree, value: Any, context: FixContext) -> bool:
-    """Whether the sum may as well be a Python number: it began as one and nobody wants a tensor of it."""
+    """Whether the sum may as well be a Python number: it began as one, and every use of it is proven to take one."""
     cst = tree.cst
     total = tree.parent(value)
     if not isinstance(total, cst.AugAssign) or not isinstance(total.target, cst.Name):
         return False
-    name, numeric = total.target.value, False
-    for node in tree.nodes(cst.Name):
+    name = total.target.value
+    scope = tree.enclosing(total, cst.FunctionDef, cst.ClassDef)
+    if isinstance(scope, cst.ClassDef) or (scope is None and read_elsewhere(context, tree.path, name)):
+        return False
+    numeric = False
+    for node in tree.names(tree.module):
         if node.value != name:
             continue
         above: Any = tree.parent(node)
-        if isinstance(above, cst.AssignTarget):
-            made = tree.parent(above)
-            if not isinstance(made, cst.Assign) or not isinstance(made.value, (cst.Float, cst.Integer)):
+        if isinstance(above, cst.AugAssign) and above.target is node:
+            if not _counts(tree, above.operator, above.value):
+                return False
+            continue
+        made = tree.parent(above) if isinstance(above, cst.AssignTarget) else above
+        if isinstance(made, (cst.Assign, cst.AnnAssign)) and made.value is not node:
+            if getattr(made, "target", node) is not node or not isinstance(made.value, (cst.Float, cst.Integer)):
                 return False
             numeric = True
-        elif isinstance(above, cst.Attribute) and above.value is node:
+        elif not _takes_a_number(tree, node, context):
             return False
-        elif isinstance(above, cst.Arg):
-            call: Any = tree.parent(above)
-            if not isinstance(call, cst.Call) or tree.code(call.func) not in PLAIN:
-                return False
-        elif isinstance(above, (cst.Return, cst.Tuple, cst.Assign, cst.Element)):
-            rest = context.file(tree.path).text.replace(tree.code(total), "")
-            if any(word in rest for word in TENSOR[:-1]):
-                return False
     return numeric
+
+
+def _takes_a_number(tree: Tree, node: Any, context: FixContext) -> bool:
+    """Whether what is done with this total, or with what is counted from it, is the same for a number: it is shown."""
+    cst = tree.cst
+    texts = cst.SimpleString, cst.ConcatenatedString, cst.FormattedString
+    above = tree.parent(node)
+    while isinstance(above, cst.UnaryOperation) or (
+        isinstance(above, cst.BinaryOperation) and not isinstance(above.left, texts)
+    ):
+        if isinstance(above, cst.UnaryOperation):
+            if not isinstance(above.operator, (cst.Minus, cst.Plus)):
+                return False
+        elif not _counts(tree, above.operator, above.right, divided=above.left is node):
+            return False
+        node, above = above, tree.parent(above)
+    if isinstance(above, cst.FormattedStringExpression):
+        return above.expression is node and not isinstance(tree.parent(above), cst.FormattedStringExpression)
+    if isinstance(above, cst.Expr):
+        return True  # the last line of a cell
+    if isinstance(above, cst.Arg):
+        call = tree.parent(above)
+        if not isinstance(call, cst.Call) or above.keyword is not None or above.star:
+            return False
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value == "format":
+            told = call.func.value  # a field may look into what it shows: {0.shape}
+            return isinstance(told, cst.SimpleString) and not re.search(r"\{[^{}:!]*[.\[]", tree.code(told))
+        function, text = tree.code(call.func), context.file(tree.path).text
+        if function.startswith("math."):
+            return "import math\n" in text
+        return function in SHOWN and not re.search(
+            rf"\b(?:def|as|import|class) +{function}\b|\b{function} *=[^=]", text
+        )
+    if isinstance(above, cst.Element) and isinstance(tree.parent(above), cst.Tuple):
+        above = tree.parent(tree.parent(above))
+    return (
+        isinstance(above, cst.BinaryOperation)
+        and isinstance(above.operator, cst.Modulo)
+        and isinstance(above.left, texts)
+    )
+
+
+def _counts(tree: Tree, operator: Any, right: Any, divided: bool = True) -> bool:
+    """Whether a number is counted with as a tensor is. By zero a tensor is divided to `inf`, and a number is not."""
+    name = type(operator).__name__.removesuffix("Assign")
+    if name in ("Add", "Subtract", "Multiply"):
+        return True
+    return name == "Divide" and divided and _is_never_zero(tree, right)
+
+
+def _is_never_zero(tree: Tree, node: Any) -> bool:
+    cst = tree.cst
+    if isinstance(node, (cst.Integer, cst.Float)):
+        return node.evaluated_value != 0
+    if isinstance(node, cst.Call):
+        return tree.code(node.func) == "len"  # of what the loop has gone through
+    if not isinstance(node, cst.Name):
+        return False
+    bound = [tree.parent(n) for n in tree.names(tree.module) if n.value == node.value]
+    values = [tree.parent(above).value for above in bound if isinstance(above, cst.AssignTarget)]
+    others = (
+        cst.AugAssign,
+        cst.For,
+        cst.CompFor,
+        cst.NamedExpr,
+        cst.Param,
+        cst.AsName,
+        cst.NameItem,
+        cst.AnnAssign,
+        cst.Element,
+    )
+    return bool(values) and not any(isinstance(above, others) for above in bound) and all(
+        isinstance(value, (cst.Integer, cst.Float, cst.Call)) and _is_never_zero(tree, value) for value in values
+    )  # fmt: skip
 
 
 RULE = Rule(code="GL901", severity=Severity.WARNING, check=check)
