@@ -656,6 +656,119 @@ CASES |= {
 }  # fmt: skip
 
 
+# A loss that squashes what has been squashed, and who else wants the probability.
+SQUASHED = """
+net = {net}
+net = net.to("cpu")
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+y = torch.ones(8, 1)
+classes = torch.zeros(8, dtype=torch.long)
+{before}for i in range(3):
+    x = torch.randn(8, 4)
+    {made}
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    {use}
+{after}"""
+PLAIN_NET, ENDS_SQUASHED = "nn.Linear(4, 1)", "nn.Sequential(nn.Linear(4, 1), nn.Sigmoid())"
+BCE = "F.binary_cross_entropy_with_logits"
+
+
+def squashed(
+    made: str,
+    becomes: dict[str, str] | None,
+    use: str = "pass",
+    *,
+    net: str = PLAIN_NET,
+    before: str = "",
+    after: str = "",
+) -> Case:
+    program = SQUASHED.format(net=net, made=made.replace("; ", "\n    "), use=use, before=before, after=after)
+    return Case(program, becomes, ("net",), said="gets probabilities")
+
+
+UNSQUASHED = {"torch.sigmoid(net(x))": "net(x)"}
+OUT = f"out = torch.sigmoid(net(x)); loss = {BCE}(out, y)"
+NAMED = f"scores = net(x); out = scores.sigmoid(); loss = {BCE}(out, y)"
+INSTEAD = {f"{BCE}(out, y)": f"{BCE}(scores, y)"}
+CLASSES = "scores = net(x); p = F.softmax(scores, 1); loss = F.cross_entropy(p, classes)"
+LAYER_LESS = {", nn.Sigmoid())": ")"}
+CALLED = f"out = net(x); loss = {BCE}(out, y)"
+
+CASES |= {
+    "probabilities that only the loss gets": squashed(OUT, UNSQUASHED, "print(out.shape)"),
+    "probabilities in the call of the loss": squashed(f"loss = {BCE}(torch.sigmoid(net(x)).view(8, 1), y)", UNSQUASHED),
+    "probabilities that two losses get": squashed(OUT, UNSQUASHED, f"print({BCE}(out, 1 - y).item())"),
+    "probabilities with a name that was another's": squashed(
+        f"print(x.mean()); x = torch.sigmoid(net(x)); loss = {BCE}(x, y)", UNSQUASHED
+    ),
+    "probabilities of a name that a loop binds": squashed(
+        f"for x, t in [(x, y)]: pass; x = torch.sigmoid(net(x)); loss = {BCE}(x, y)", UNSQUASHED
+    ),
+    "probabilities with the name of what is given": squashed(
+        "loss = run(x)", UNSQUASHED, before=f"def run(x):\n    x = torch.sigmoid(net(x))\n    return {BCE}(x, y)\n"
+    ),
+    "probabilities that a loop within goes over": squashed(
+        f"for x in [x]:;     x = torch.sigmoid(net(x));     loss = {BCE}(x, y)", None, "print((x > 0.5).sum())"
+    ),
+    "probabilities that are compared": squashed(OUT, None, "print((out > 0.5).float().mean())"),
+    "probabilities whose logarithm is taken": squashed(
+        CLASSES, {"cross_entropy(p,": "cross_entropy(scores,"}, "print((p * p.log()).sum())", net="nn.Linear(4, 3)"
+    ),
+    "probabilities of scores with a name": squashed(NAMED, INSTEAD, "print((out > 0.5).float().mean())"),
+    "probabilities of scores that are overwritten": squashed(
+        NAMED.replace("; loss", "; scores = y; loss"), None, "print((out > 0.5).float().mean(), scores)"
+    ),
+    "probabilities of scores that change in place": squashed(
+        NAMED.replace("; loss", "; scores.detach().zero_(); loss"), None, "print((out > 0.5).float().mean())"
+    ),
+    "probabilities in a comprehension": squashed(
+        f"scores = net(x); out = scores.sigmoid(); loss = sum({BCE}(out, y) for out in (out, scores * 2))", None,
+        "print((out > 0.5).float().mean())",
+    ),
+    "probabilities under a condition": squashed(
+        NAMED.replace("out = scores", "if i < 5: out = scores"), None,
+        "print((out > 0.5).float().mean())",
+    ),
+    "probabilities that are a target, too": squashed(OUT.replace("out, y", "out, out.detach()"), None),
+    "probabilities that are returned": squashed(
+        "loss, p = run(x)", None, "print((p > 0.5).sum())",
+        before=f"def run(x):\n    out = torch.sigmoid(net(x))\n    return {BCE}(out, y), out\n",
+    ),
+    "probabilities that the next turn reads": squashed(
+        f"print((out > 0.5).sum()); {OUT}", None, before="out = torch.zeros(8, 1)\n"
+    ),
+    "probabilities that a function reads": squashed(
+        OUT, None, "print(hits())", before="def hits():\n    return (out > 0.5).sum()\n"
+    ),
+    "probabilities with a second name": squashed(OUT.replace("; loss", "; p = out; loss"), None, "print((p > 0.5).sum())"),
+    "probabilities that an attribute holds": squashed(
+        f"net.p = torch.sigmoid(net(x)); loss = {BCE}(net.p, y)", None, "print((net.p > 0.5).sum())"
+    ),
+    "probabilities that are written into the scores": squashed(
+        f"out = net(x); loss = {BCE}(torch.sigmoid_(out), y)", None, "print((out > 0.5).sum())"
+    ),
+    "a layer whose probabilities only the loss gets": squashed(CALLED, LAYER_LESS, net=ENDS_SQUASHED),
+    "a layer in front of two calls of the loss": squashed(
+        CALLED, LAYER_LESS, net=ENDS_SQUASHED, after=f"net.eval()\nprint({BCE}(net(x), y).item())"
+    ),
+    "a layer whose probabilities are compared later": squashed(
+        CALLED, None, net=ENDS_SQUASHED, after="net.eval()\nprint((net(x) > 0.5).float().mean())"
+    ),
+    "a layer whose probabilities are compared at once": squashed(
+        CALLED, None, "print((out > 0.5).float().mean())", net=ENDS_SQUASHED
+    ),
+    "a layer of a model that is given away": squashed(
+        CALLED, None, net=ENDS_SQUASHED, after="print((lambda model: (model(x) > 0.5).sum())(net))"
+    ),
+    "a layer that is looked up": squashed(CALLED, None, net=ENDS_SQUASHED, after="print(net[1](x))"),
+    "a layer of a model with a second name": squashed(
+        CALLED, None, net=ENDS_SQUASHED, after="model = net\nprint((model(x) > 0.5).sum())"
+    ),
+}  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def runner() -> Iterator[Runner]:
     pytest.importorskip("torch")
