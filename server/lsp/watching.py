@@ -61,6 +61,10 @@ def register(server: GradlineServer) -> None:
     def saved(params: types.DidSaveTextDocumentParams) -> None:
         server.watch.look_soon()
 
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_SAVE)
+    def saved_notebook(params: types.DidSaveNotebookDocumentParams) -> None:
+        server.watch.look_soon()
+
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     def watched(params: types.DidChangeWatchedFilesParams) -> None:
         changes = params.changes

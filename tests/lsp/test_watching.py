@@ -34,6 +34,10 @@ class Session:
         if how == "open":
             self.client.open(self.other, OTHER)
             self.client.notify("textDocument/didClose", document)
+        elif how == "save a notebook":
+            self.client.notify(
+                "notebookDocument/didSave", {"notebookDocument": {"uri": (self.root / "n.ipynb").as_uri()}}
+            )
         else:
             self.client.notify("textDocument/didSave", {"textDocument": {"uri": self.victim}})
 
@@ -79,7 +83,7 @@ def _became_a_package(root: Path) -> None:
     (root / "utils" / "switch" / "__init__.py").write_text(OFF)
 
 
-@pytest.mark.parametrize("how", ["open", "save"])
+@pytest.mark.parametrize("how", ["open", "save", "save a notebook"])
 @pytest.mark.parametrize("change", [_edited, _replaced, _became_a_package])
 def test_a_change_is_seen(session: Session, change: Callable[[Path], None], how: str) -> None:
     change(session.root)
