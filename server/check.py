@@ -301,7 +301,7 @@ def _program(project: Project, module: Module, wanted: Callable[[str, str], bool
         modules = {path: project.module(path) for path in flow.read}
         made, entered = flow.made, flow.entered
         if spread is not None:
-            said = tuple([spread.finding(finding) for finding in said])
+            said = tuple([finding.moved(spread.real) for finding in said])
             made = frozenset([(path, spread.at(at) if path == module.path else at) for path, at in made])
             entered = frozenset(map(spread.at, entered))
         found = _Program(said, tuple(_notes(module.path, flow)), modules, flow.asked, made, entered)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from typing import NamedTuple
 
 
@@ -59,3 +60,8 @@ class Finding(NamedTuple):
 
     def get(self, key: str, default: object = None) -> object:
         return dict(self.data).get(key, default)
+
+    def moved(self, to: Callable[[Place], Place]) -> Finding:
+        """The same finding with all its places where `to` puts them."""
+        trail = tuple([step._replace(place=to(step.place)) for step in self.trail])
+        return self._replace(place=to(self.place), trail=trail)

@@ -80,11 +80,9 @@ class Memo(Generic[T]):
     ) -> T:
         """The answer; `make` gives a new one with the paths that it read, `adapt` one made of an answer to other texts."""
         versions = self._known.setdefault(key, OrderedDict())
-        for number in reversed(versions):
-            reads, value = versions[number]
-            if all(self._text(path) == text for path, text in reads.items()):
-                versions.move_to_end(number)
-                return value
+        number = self.renew(key)
+        if number is not None:
+            return versions[number][1]
         adapted = (adapt(value) for _, value in reversed(versions.values())) if adapt is not None else ()
         found = next((answer for answer in adapted if answer is not None), None)
         value, paths = found or make()
@@ -95,13 +93,14 @@ class Memo(Generic[T]):
             versions.popitem(last=False)
         return value
 
-    def renew(self, key: Hashable) -> None:
-        """The answer to the present texts, if it is known, is the last that is forgotten."""
+    def renew(self, key: Hashable) -> int | None:
+        """The answer to the present texts is the last that is forgotten; gives its number, None if it is not known."""
         versions = self._known.get(key, OrderedDict())
         for number in reversed(versions):
             if all(self._text(path) == text for path, text in versions[number][0].items()):
                 versions.move_to_end(number)
-                return
+                return number
+        return None
 
     def forget(self) -> None:
         self._known.clear()

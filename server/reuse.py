@@ -7,15 +7,12 @@ stands below the edit has moved.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 
 from .findings import Finding, Place
 from .flow.scopes import bound_by
 from .project import Module
-from .units import OPAQUE, Change, Unit, mask
-
-_DEF = re.compile(r"^[ \t]*(?:async[ \t]+)?def\b", re.MULTILINE)
+from .units import DEF, OPAQUE, Change, Unit, mask
 
 Changes = Mapping[str, Change]  # of each file that was edited, by its path
 NONE = Change(0, 0, 0)
@@ -97,7 +94,7 @@ def _unread(unit: Unit, at: int, made: Collection[int]) -> bool:
     """Whether this is a function that was not read, edited behind its decorators, which are looked at."""
     if not unit.is_def or unit.start in made:
         return False
-    return not unit.text.startswith("@") or _DEF.search(unit.text, 0, at - unit.start) is not None
+    return not unit.text.startswith("@") or DEF.search(unit.text, 0, at - unit.start) is not None
 
 
 def _only_comments(old_unit: Unit, new_unit: Unit, change: Change) -> bool:
@@ -152,7 +149,4 @@ def moved_place(place: Place, changes: Changes) -> Place:
 
 def moved(finding: Finding, changes: Changes) -> Finding:
     """The same finding where its places are now."""
-    return finding._replace(
-        place=moved_place(finding.place, changes),
-        trail=tuple([step._replace(place=moved_place(step.place, changes)) for step in finding.trail]),
-    )
+    return finding.moved(lambda place: moved_place(place, changes))

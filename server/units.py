@@ -259,6 +259,9 @@ _OPAQUE_CLOSED = re.compile(_OPAQUE % {"open": "", "line": r"| \"\"\"[^\n]* | \'
 _LONE_RETURN = re.compile(r"\r(?!\n)")
 
 
+DEF = re.compile(r"^[ \t]*(?:async[ \t]+)?def\b", re.MULTILINE)  # before it stand a function's decorators
+
+
 def _opaque(found: re.Match[str]) -> str:
     start, end = found.span()
     return (" " if found.string[start] == "#" else '"') * (end - start)

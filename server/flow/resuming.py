@@ -25,7 +25,6 @@ compared), and identities of bodies, which are held by what has them as a key.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
@@ -34,7 +33,7 @@ from .. import ir
 from ..facts import Frames, Function, Scope, Value
 from ..project import Module, Project
 from ..state import Recorded
-from ..units import Unit, Units
+from ..units import DEF, Unit, Units
 from . import scopes
 from .frames import Frame
 from .interp import STATEMENTS, Interpreter, StoppedError
@@ -42,8 +41,6 @@ from .spread import UNITS_LIMIT, Spread
 
 EVERY = 60  # steps between two moments: half a millisecond; what keeping one costs is a twentieth of that
 DEPTH = 4  # frames in which a run may be taken up: that of the module, of `main()`, of what that calls
-
-_DEF = re.compile(r"^[ \t]*(?:async[ \t]+)?def\b", re.MULTILINE)
 
 T = TypeVar("T")
 
@@ -403,12 +400,7 @@ def edited(project: Project, module: Module) -> Edited | None:
 
 def _exchange(run: Recorder, olds: Units, news: Units) -> None:
     """Let what was defined, and goes on being so, have the new text."""
-    units: dict[Unit, Unit] = {}
-    for old, new in zip(olds, news, strict=True):
-        if old is not new:
-            units[old] = new
-            if old.kind == new.kind == "class":
-                units.update(zip(old.children, new.children, strict=False))
+    units = {old: new for old, new in _pairs(olds, news) if old is not new}
     for lazy in run.named:
         lazy.unit = units.get(lazy.unit, lazy.unit)
     for function in run.defined:
@@ -416,6 +408,14 @@ def _exchange(run: Recorder, olds: Units, news: Units) -> None:
         code = _definition(new) if new is not None else None
         if new is not None and code is not None and function.base == new.start:
             function.unit, function.code = new, code
+
+
+def _pairs(olds: Units, news: Units) -> Iterator[tuple[Unit, Unit]]:
+    """Each unit with what it has become, and the members of classes that have as many as before."""
+    for old, new in zip(olds, news, strict=True):
+        yield old, new
+        if old.kind == new.kind == "class" and len(old.children) == len(new.children):
+            yield from zip(old.children, new.children, strict=True)
 
 
 def _definition(unit: Unit) -> ir.Def | None:
@@ -491,7 +491,7 @@ class _Meeting:
         old, code = function.unit, function.code
         new = old
         if function.module.path == self.path:
-            new = next((two for one, two in self._pairs() if one is old), None)
+            new = next((two for one, two in _pairs(self.olds, self.news) if one is old), None)
         if new is None:
             return None
         if new is old:
@@ -505,14 +505,6 @@ class _Meeting:
             return None
         self.gone_through.append(old)
         return old, new, code.body, other.body
-
-    def _pairs(self) -> Iterator[tuple[Unit, Unit]]:
-        for old, new in zip(self.olds, self.news, strict=True):
-            yield old, new
-            if old is not new and old.kind == new.kind == "class" and len(old.children) == len(new.children):
-                yield from zip(old.children, new.children, strict=True)
-            elif old.kind == "class":
-                yield from ((child, child) for child in old.children if old is new)
 
     def _was_unread(self, old: Unit, new: Unit) -> bool:
         """Whether a unit was no more than named before the moment, and has the same name and kind still."""
@@ -537,8 +529,7 @@ class _Meeting:
             return False
         if any(a != b and not (type(a) is type(b) is ir.Part) for a, b in zip(one.body, two.body, strict=True)):
             return False
-        first = next((s for s in one.body), None)
-        if not _is_text_same(old, new, 0, ir.unpack(first.at)[0] if first is not None else len(old.text)):
+        if not _is_text_same(old, new, 0, ir.unpack(one.body[0].at)[0] if one.body else len(old.text)):
             return False
         for mine, other in zip(old.children, new.children, strict=True):
             if mine.text == other.text:
@@ -569,5 +560,5 @@ def _is_text_same(old: Unit, new: Unit, start: int, end: int) -> bool:
 
 def _is_head_same(old: Unit, new: Unit) -> bool:
     """Whether the decorators are the same."""
-    one, two = _DEF.search(old.text), _DEF.search(new.text)
+    one, two = DEF.search(old.text), DEF.search(new.text)
     return one is not None and two is not None and old.text[: one.start()] == new.text[: two.start()]

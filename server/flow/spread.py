@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from ..findings import Finding, Place
+from ..findings import Place
 from ..project import Module
 from ..text import Source
 from ..units import Unit, Units
@@ -65,10 +65,3 @@ class Spread:
             return place
         start = self.at(place.start)
         return Place(place.path, start, start + place.end - place.start)
-
-    def finding(self, finding: Finding) -> Finding:
-        """The same finding where its places are in the file."""
-        return finding._replace(
-            place=self.real(finding.place),
-            trail=tuple([step._replace(place=self.real(step.place)) for step in finding.trail]),
-        )
