@@ -126,6 +126,10 @@ def helper(a, b=3):
 
 NOTE = """a
     value"""
+WORDS = (
+    """in
+    brackets"""
+)
 net = Net()
 opt = torch.optim.SGD(net.parameters(), lr=0.1)
 for _ in range(9):
@@ -167,6 +171,7 @@ SEEN = {
     "a comment that becomes code": ("    # through the network", "    net.requires_grad_(False)"),
     "the end of a mark of a comment": ("  # the features", "  .detach()# the features"),
     "the end of a docstring": ('they are.\n    """', 'they are.\n    """ + ""'),
+    "a text in brackets": ('"""in\n', '"""inside\n'),
     "a text that is a value": ('"""a\n    value"""', '"""a new\n    value"""'),
     "a name": ("def helper(a", "def helped(a"),
     "another decorator": ("@staticmethod\ndef helper", "@torch.no_grad()\ndef helper"),
@@ -207,6 +212,21 @@ def test_an_edit_that_the_program_does_not_see(what: str) -> None:
     """Its findings have moved, and it was not run again (the other file is no program)."""
     name = "model.py" if "other file" in what else "train.py"
     assert edited(UNSEEN[what])[2] == (name == "model.py")
+
+
+def test_the_answer_to_a_text_that_edits_are_undone_to_is_kept() -> None:
+    """Though each of the edits has an answer of its own, and only a few are kept."""
+    files = {"train.py": TRAIN, "model.py": MODEL}
+    memory = MemoryFiles(files)
+    project = Project(memory)
+    said(project, memory)
+    own = [edit for what, edit in UNSEEN.items() if "other file" not in what and "another file" not in what]
+    for old, new in [*own, *own]:
+        made = project.memo("program").made
+        for text in (TRAIN.replace(old, new, 1), TRAIN):
+            project.update("/project/train.py", text)
+            check(project, ["/project/train.py"])
+        assert project.memo("program").made == made, (old, new)
 
 
 @pytest.mark.parametrize("what", SEEN)

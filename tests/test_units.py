@@ -332,6 +332,24 @@ def test_after_an_edit_anywhere_the_cut_is_that_of_the_whole_text(piece: str) ->
     assert near > len(FILE) // 2 or piece in OPENED
 
 
+@pytest.mark.parametrize(
+    ("before", "edits"),
+    [
+        # a bracket is opened in one edit, and closed far below in the next
+        ("".join(f"x{n} = {n}\n" for n in range(9)), (("x1 = 1", "x1 = (1"), ("x7 = 7", "x7 = 7)"))),
+        # a clause that nothing owned gets an owner two statements above it
+        ("a = 1\nb = 2\nc = 3\nd = 4\nelse:\n    e = 5\nf = 6\ng = 7\n", (("c = 3", "if c:\n    c = 3"),)),
+    ],
+)
+def test_an_edit_that_changes_what_is_further_down(before: str, edits: tuple[tuple[str, str], ...]) -> None:
+    text, cut = before, units._whole(before)
+    for old, new in edits:
+        text = text.replace(old, new, 1)
+        after = units._around_edit(cut, text)
+        assert after is None or shown(after) == shown(units._whole(text))
+        cut = after or units._whole(text)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_the_cut_after_random_edits(seed: int) -> None:
     dice = random.Random(seed)
